@@ -1,0 +1,111 @@
+"""What goes to a worker for one attempt, and what comes back. Both are small, frozen and picklable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from contract.codes import FailureCode, PendingReason
+    from contract.index import StoreEntry
+    from contract.store import Provenance
+    from tasks.bids.recording import DiscoveredRecording
+    from tasks.formats.protocol import Route
+
+__all__ = ["AttemptReport", "ConversionOrder", "ConvertedStore", "Fingerprint", "ObjectDigest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """The four columns that make a store current (ARCHITECTURE.md, "current")."""
+
+    source: str
+    options: str
+    engine: str
+    biosigio: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionOrder:
+    """One attempt at one recording.
+
+    Parameters
+    ----------
+    inputs
+        (path, content id) of everything that decides the store, as planned; checked again before publishing.
+    permitted_bytes
+        What admission charges and the child is limited to.
+    target
+        URL of the target (``infra.storage.open_target``).
+    updated_utc
+        ``YYYY-MM-DDTHH:MM:SSZ``, the run's start, written into the store entry.
+    """
+
+    attempt_id: UUID
+    recording_id: int
+    run_number: int
+    dataset_id: str
+    recording: DiscoveredRecording
+    source: str
+    inputs: tuple[tuple[str, str], ...]
+    fingerprint: Fingerprint
+    provenance: Provenance
+    target: str
+    route: Route
+    projected_bytes: int
+    permitted_bytes: int
+    scratch_bytes: int
+    timeout_s: float
+    updated_utc: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectDigest:
+    """Size and SHA-256 (hex) of one object of a store."""
+
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertedStore:
+    """A finished, gated store on scratch: what the child hands back.
+
+    Parameters
+    ----------
+    entry
+        The index entry, as it will be published.
+    objects
+        Digest of every object by its name relative to the store.
+    events
+        Rows for events.parquet, one Arrow IPC stream (``tasks.events.rows``); None without an events.tsv.
+    stage_seconds
+        Wall seconds per stage: read, convert, attributes, gate, digest.
+    """
+
+    entry: StoreEntry
+    objects: Mapping[str, ObjectDigest]
+    events: bytes | None
+    events_row_count: int
+    duration_s: float
+    stage_seconds: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptReport:
+    """How an attempt ended, as the flow sees it. State and history are already in the database."""
+
+    attempt_id: UUID
+    recording_id: int
+    path: str
+    outcome: str
+    code: FailureCode | None = None
+    reason: PendingReason | None = None
+    counted: bool = False
+    error: str | None = None
+    measured_bytes: int | None = None
+    stage_seconds: Mapping[str, float] = field(default_factory=dict)

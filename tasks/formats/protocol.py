@@ -1,0 +1,80 @@
+"""What a recording format must offer. A format is one file behind this Protocol, found through an entry point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["ENTRY_POINT_GROUP", "Header", "RecordingFormat", "Route"]
+
+ENTRY_POINT_GROUP = "zarrmill.formats"
+
+
+class Route(StrEnum):
+    """How a recording goes through biosigIO. Fixed by format and header, never by the memory free at the moment."""
+
+    IN_MEMORY = "in_memory"
+    STREAMED = "streamed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a cheap look at a recording's own header says; the independent witness of the gate.
+
+    Parameters
+    ----------
+    n_channels
+        Signal channels, annotation channels left out; None when the header does not tell.
+    n_samples
+        Samples of the longest channel; None when unknown.
+    rate_hz
+        Highest sampling rate; None when unknown.
+    rates_hz
+        Distinct rates, ascending; more than one for mixed-rate files.
+    n_trials
+        More than one for epoched files.
+    tolerant
+        Whether the file needs a tolerant read (discontinuous, unfinalised, equal physical limits).
+    """
+
+    n_channels: int | None = None
+    n_samples: int | None = None
+    rate_hz: float | None = None
+    rates_hz: tuple[float, ...] = ()
+    n_trials: int = 1
+    tolerant: bool = False
+
+
+class RecordingFormat(Protocol):
+    """One format."""
+
+    name: str
+    """As in ``DiscoveredRecording.format``."""
+
+    def header(self, primary: Path) -> Header:
+        """Read the header, bounded in time and memory.
+
+        Raises
+        ------
+        RecordingFailed
+            The header itself shows that the recording cannot be served (epoched, empty, truncated).
+        NotNow
+            The machine could not read it (permissions, I/O errors).
+        """
+        ...
+
+    def route(self, header: Header) -> Route:
+        """The fixed route of a recording with this header."""
+        ...
+
+    def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
+        """Peak memory of the child above its memory at birth, in bytes (formula's floor)."""
+        ...
+
+    def read_target(self, primary: Path) -> Path:
+        """The path biosigIO is given."""
+        ...
