@@ -45,7 +45,17 @@ class Target(Protocol):
         """The object, or None when it definitely does not exist. Any other trouble raises."""
         ...
 
-    def put(self, key: str, data: bytes | Path, *, content_type: str, if_match: str | None = None, if_absent: bool = False) -> str:
+    def etag(self, key: str) -> str | None:
+        """The etag of the object, or None when it definitely does not exist, without holding its bytes in memory."""
+        ...
+
+    def fetch(self, key: str, path: Path) -> str | None:
+        """Copy the object into a new file at ``path``; its etag, or None when it definitely does not exist."""
+        ...
+
+    def put(
+        self, key: str, data: bytes | Path, *, content_type: str, if_match: str | None = None, if_absent: bool = False
+    ) -> str:
         """Write an object whole, durable when it returns; the new etag.
 
         Raises

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contract.codes import FailureCode
+    from tasks.sources.protocol import Problem
 
-__all__ = ["DiscoveredRecording", "Sidecars"]
+__all__ = ["Ambiguity", "DiscoveredRecording", "Discovery", "Sidecars"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +55,13 @@ class DiscoveredRecording:
     members
         Every file that holds the recording, primary first: splits in order, all files of a folder recording.
     companions
-        Files read beside it: .fdt, .eeg, .vmrk of the same stem.
+        Files read beside it: .fdt, .eeg, .vmrk, .dat of the same stem.
     split_members
         All splits, head included, for a split FIF; empty otherwise.
     size_bytes
-        Bytes of members and companions.
+        Bytes of members and companions, as far as known.
+    size_known
+        False when the size of some member or companion is not known; then ``size_bytes`` is too small.
     failure
         A verdict that needs no attempt (store_path_collision), with its detail.
     """
@@ -73,8 +76,47 @@ class DiscoveredRecording:
     split_members: tuple[str, ...] = ()
     sidecars: Sidecars = field(default_factory=Sidecars)
     size_bytes: int = 0
+    size_known: bool = True
     failure: tuple[FailureCode, str] | None = None
 
     def inputs(self) -> tuple[str, ...]:
         """Every path whose content decides the store: members, companions and sidecars, sorted, each once."""
         return tuple(sorted({*self.members, *self.companions, *self.sidecars.paths()}))
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguity:
+    """Several sidecars apply equally well to a recording; ``chosen`` is used, none of them when it is None."""
+
+    recording: str
+    chosen: str | None
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """What a dataset holds.
+
+    Parameters
+    ----------
+    recordings
+        Every raw recording, sorted by path.
+    problems
+        What was left out and is not counted, with the reason.
+    ambiguities
+        Where the choice of a sidecar was not clear from the names.
+    dataset_files
+        Files at the top that facts of the dataset are read from.
+    lookups
+        Look-ups in the sidecar index; grows with recordings + files, never with their product.
+    """
+
+    recordings: tuple[DiscoveredRecording, ...]
+    problems: tuple[Problem, ...] = ()
+    ambiguities: tuple[Ambiguity, ...] = ()
+    dataset_files: tuple[str, ...] = ()
+    lookups: int = 0
+
+    def matters(self) -> frozenset[str]:
+        """Every path whose content decides something that is published."""
+        return frozenset(self.dataset_files).union(*(recording.inputs() for recording in self.recordings))

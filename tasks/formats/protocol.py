@@ -39,6 +39,16 @@ class Header:
         More than one for epoched files.
     tolerant
         Whether the file needs a tolerant read (discontinuous, unfinalised, equal physical limits).
+    exact_samples
+        Whether ``n_samples`` is what a reader must find; False where it is only an upper bound.
+    channel_rates_hz, prefilters
+        Per signal channel in file order, where the format states them; empty otherwise.
+    sample_bytes
+        Bytes of one sample once the format's reader holds it (8 where only double precision will do).
+    block_samples
+        Samples that the format's reader must hold at once, whatever the window; 0 when it can seek freely.
+    maxshield
+        Whether the recording was made with internal active shielding and not corrected.
     """
 
     n_channels: int | None = None
@@ -47,6 +57,12 @@ class Header:
     rates_hz: tuple[float, ...] = ()
     n_trials: int = 1
     tolerant: bool = False
+    exact_samples: bool = True
+    channel_rates_hz: tuple[float, ...] = ()
+    prefilters: tuple[str, ...] = ()
+    sample_bytes: int = 4
+    block_samples: int = 0
+    maxshield: bool = False
 
 
 class RecordingFormat(Protocol):
@@ -54,6 +70,9 @@ class RecordingFormat(Protocol):
 
     name: str
     """As in ``DiscoveredRecording.format``."""
+
+    source_format: str
+    """biosigIO's name of its importer, the root attribute ``source_format`` of every store of this format."""
 
     def header(self, primary: Path) -> Header:
         """Read the header, bounded in time and memory.

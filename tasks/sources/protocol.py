@@ -3,21 +3,57 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["Source", "TreeEntry"]
+__all__ = ["ABSENCE_SENTENCES", "Absence", "Problem", "Source", "TreeEntry"]
+
+
+class Absence(StrEnum):
+    """Why a file of the tree has no content here."""
+
+    NOT_FETCHED = "not_fetched"
+    DANGLING = "dangling"
+    OUTSIDE = "outside"
+
+
+ABSENCE_SENTENCES = {
+    Absence.NOT_FETCHED: "is known to git-annex, but its content is not here",
+    Absence.DANGLING: "is a symbolic link to nothing",
+    Absence.OUTSIDE: "is a symbolic link that leads out of the dataset, which is not followed",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """One file of the dataset. ``content_id`` changes whenever the content may have changed."""
+    """One file of the dataset.
 
-    size_bytes: int
+    Parameters
+    ----------
+    size_bytes
+        Bytes of the content; None when nobody says (a git-annex key without a size).
+    content_id
+        Changes whenever the content may have changed: ``sha256:…``, ``annex:<key>``, ``stat:…``, ``link:…``.
+        It is the same whether or not git-annex holds the content here.
+    absent
+        Why there is no content to read; None when there is.
+    """
+
+    size_bytes: int | None
     content_id: str
+    absent: Absence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something of the dataset that is left out, with a sentence for people. ``path`` is safe to print."""
+
+    path: str
+    sentence: str
 
 
 class Source(Protocol):
@@ -27,19 +63,42 @@ class Source(Protocol):
     """What ``open_source`` was given, made absolute; stored with the dataset."""
 
     def tree(self) -> Mapping[str, TreeEntry]:
-        """Every file, by its path relative to the dataset, read in one pass."""
+        """Every file, by its path relative to the dataset, read in one pass and kept."""
         ...
 
-    def commit(self) -> str:
-        """40 hex characters that name the state of the dataset."""
+    def left_out(self) -> tuple[Problem, ...]:
+        """What the pass met and did not take into the tree."""
+        ...
+
+    def commit(self, matters: Collection[str]) -> str:
+        """40 hex characters that name the state of the dataset.
+
+        Parameters
+        ----------
+        matters
+            Every path whose content decides something published (``Discovery.matters``).
+
+        Raises
+        ------
+        Refused
+            Some of these paths differ from what the version control says.
+        """
         ...
 
     def read(self, path: str) -> bytes:
-        """The content of a sidecar. Raises OSError."""
+        """The content of a sidecar. Raises OSError, also when the content is not here."""
         ...
 
     def fetch(self, paths: Iterable[str], scratch: Path) -> None:
-        """Make ``paths`` readable below ``scratch`` under their own names; cheap where links will do."""
+        """Make ``paths`` readable below ``scratch`` under their own names; cheap where links will do.
+
+        Raises
+        ------
+        RecordingFailed
+            ``annex_object_missing``: the archive does not hold a file's content.
+        OSError
+            The machine could not do it.
+        """
         ...
 
     def unchanged(self, inputs: Mapping[str, str]) -> bool:

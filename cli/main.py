@@ -1,0 +1,252 @@
+"""The command line. Commands import what they need when they run, so that a mistyped option is answered at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.boundary import boundary
+from cli.options import (
+    DEFAULT_REBUILD_ON,
+    AllowDirty,
+    AsJson,
+    DatasetArgument,
+    DatasetId,
+    Hash,
+    Memory,
+    ModeOption,
+    RebuildOn,
+    Source,
+    Target,
+    Verbose,
+    Workers,
+    read_request,
+)
+
+__all__ = ["app", "main"]
+
+DEFAULT_TARGET = "./served"
+DEFAULT_DEMO_FOLDER = "./demo-dataset"
+
+app = typer.Typer(
+    name="zarrmill",
+    help="Converts BIDS datasets of EEG, MEG, iEEG and EMG recordings to Zarr stores and keeps the served copies true to their source.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line; what ``zarrmill`` starts."""
+    app(prog_name="zarrmill")
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+@app.command()
+def plan(
+    source: Source,
+    *,
+    to: Target = DEFAULT_TARGET,
+    dataset_id: DatasetId = None,
+    mode: ModeOption = "auto",
+    rebuild_on: RebuildOn = DEFAULT_REBUILD_ON,
+    hash_signals: Hash = False,
+    allow_dirty: AllowDirty = False,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show what convert would do, and why. Writes nothing."""
+    with boundary(verbose=verbose, as_json=as_json):
+        request = read_request(
+            source,
+            to=to,
+            dataset_id=dataset_id,
+            mode=mode,
+            rebuild_on=rebuild_on,
+            hash_signals=hash_signals,
+            allow_dirty=allow_dirty,
+        )
+        from cli.plan import show_plan
+
+        show_plan(request, as_json=as_json, verbose=verbose)
+
+
+@app.command()
+def convert(
+    source: Source,
+    *,
+    to: Target = DEFAULT_TARGET,
+    dataset_id: DatasetId = None,
+    mode: ModeOption = "auto",
+    workers: Workers = None,
+    memory: Memory = None,
+    rebuild_on: RebuildOn = DEFAULT_REBUILD_ON,
+    hash_signals: Hash = False,
+    allow_dirty: AllowDirty = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 3 when anything is pending or failed.")] = False,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Convert what is new or changed and publish the dataset."""
+    with boundary(verbose=verbose, as_json=as_json):
+        request = read_request(
+            source,
+            to=to,
+            dataset_id=dataset_id,
+            mode=mode,
+            rebuild_on=rebuild_on,
+            hash_signals=hash_signals,
+            allow_dirty=allow_dirty,
+            workers=workers,
+            memory=memory,
+        )
+        from cli.convert import convert_dataset
+
+        raise typer.Exit(convert_dataset(request, strict=strict, as_json=as_json, verbose=verbose))
+
+
+@app.command()
+def status(
+    dataset: Annotated[
+        str | None, typer.Argument(help="One dataset's id. Default: all of them.", show_default=False)
+    ] = None,
+    to: Target = DEFAULT_TARGET,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show how datasets stand: coverage, last runs, what waits, what failed."""
+    with boundary(verbose=verbose, as_json=as_json):
+        from cli.status import show_status
+
+        show_status(dataset, target=to, as_json=as_json, verbose=verbose)
+
+
+@app.command()
+def why(
+    dataset: DatasetArgument,
+    path: Annotated[str, typer.Argument(help="The recording's path in the dataset.", show_default=False)],
+    to: Target = DEFAULT_TARGET,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show why one recording is as it is: its state, every attempt, memory, seconds, versions."""
+    with boundary(verbose=verbose, as_json=as_json):
+        from cli.why import show_why
+
+        show_why(dataset, path, target=to, as_json=as_json, verbose=verbose)
+
+
+@app.command()
+def serve(
+    to: Target = DEFAULT_TARGET,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", min=1, max=65535, help="Port of 127.0.0.1. Default: ZARRMILL_PORT, which documents name."
+        ),
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Serve a target's datasets to this machine, read-only, until interrupted."""
+    with boundary(verbose=verbose):
+        from cli.serve import serve_target
+
+        serve_target(to, port=port, verbose=verbose)
+
+
+@app.command()
+def demo(
+    folder: Annotated[str, typer.Argument(help="Where the dataset is written.")] = DEFAULT_DEMO_FOLDER,
+    *,
+    to: Target = DEFAULT_TARGET,
+    workers: Workers = None,
+    memory: Memory = None,
+    write_only: Annotated[bool, typer.Option("--write-only", help="Write the dataset and convert nothing.")] = False,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Write a small made-up BIDS dataset with planted faults, convert it, and say where to look."""
+    with boundary(verbose=verbose, as_json=as_json):
+        request = read_request(
+            folder,
+            to=to,
+            dataset_id=None,
+            mode="auto",
+            rebuild_on=DEFAULT_REBUILD_ON,
+            hash_signals=False,
+            allow_dirty=False,
+            workers=workers,
+            memory=memory,
+        )
+        from cli.demonstrate import demonstrate
+
+        raise typer.Exit(demonstrate(request, write_only=write_only, as_json=as_json, verbose=verbose))
+
+
+@app.command()
+def clean(
+    execute: Annotated[
+        bool, typer.Option("--execute", "--yes", help="Remove what is named; without it, only name it.")
+    ] = False,
+    scratch_only: Annotated[
+        bool, typer.Option("--scratch-only", help="Leave the state; remove scratch alone.")
+    ] = False,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Remove scratch and state of this machine. Names them first; what is served stays."""
+    with boundary(verbose=verbose, as_json=as_json):
+        from cli.clean import clean_home
+
+        raise typer.Exit(clean_home(execute=execute, scratch_only=scratch_only, as_json=as_json))
+
+
+@app.command()
+def worker(
+    scheduler: Annotated[
+        str | None,
+        typer.Option("--scheduler", metavar="URL", help="The Dask scheduler. Default: ZARRMILL_DASK_ADDRESS."),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="SIZE", help="Memory for conversions. Default: the machine's, less headroom."),
+    ] = None,
+    scratch: Annotated[
+        str | None,
+        typer.Option("--scratch", metavar="SIZE", help="Scratch disk for conversions. Default: what is free."),
+    ] = None,
+    slots: Annotated[
+        int | None, typer.Option("--slots", min=1, metavar="N", help="Conversions side by side. Default: one per core.")
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Start a Dask worker that converts for an external scheduler."""
+    with boundary(verbose=verbose):
+        from cli.worker import run_worker
+
+        run_worker(scheduler, memory=memory, scratch=scratch, slots=slots, verbose=verbose)
+
+
+@app.command()
+def version() -> None:
+    """Show the version."""
+    from importlib.metadata import version as version_of
+
+    typer.echo(f"zarrmill {version_of('zarrmill')}")

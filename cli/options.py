@@ -1,0 +1,130 @@
+"""Options that several commands share, declared once, and how their text is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from contract.errors import Refused
+
+if TYPE_CHECKING:
+    from flows.request import ReconvertRequest
+
+__all__ = [
+    "AllowDirty", "AsJson", "DatasetArgument", "DatasetId", "Hash", "Memory", "Mode", "ModeOption", "RebuildOn",
+    "Source", "Target", "Verbose", "Workers", "read_rebuild_on", "read_request",
+]  # fmt: skip
+
+DEFAULT_REBUILD_ON = "options,engine"
+
+Mode = Literal["auto", "full", "retry-pending"]
+
+Source = Annotated[str, typer.Argument(help="The BIDS dataset: a folder.", show_default=False)]
+DatasetArgument = Annotated[str, typer.Argument(help="The dataset's id, such as xx000001.", show_default=False)]
+Target = Annotated[str, typer.Option("--to", metavar="TARGET", help="Where datasets are served from: a folder.")]
+DatasetId = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset-id",
+        metavar="ID",
+        help="Two letters and six digits. Default: the folder's name if it is one, else the id this source has, else the next free xx.",
+    ),
+]
+ModeOption = Annotated[
+    Mode,
+    typer.Option(
+        "--mode",
+        help="auto: what is due. full: everything anew. retry-pending: also what still waits for its next attempt.",
+    ),
+]
+RebuildOn = Annotated[
+    str,
+    typer.Option(
+        "--rebuild-on",
+        metavar="LIST",
+        help="Which changes of the converter rebuild a store: options, engine, biosigio, comma-separated; none for none of them.",
+    ),
+]
+Hash = Annotated[
+    bool, typer.Option("--hash", help="Tell changed signal files by their bytes, not by size and times alone.")
+]
+AllowDirty = Annotated[
+    bool,
+    typer.Option("--allow-dirty", help="Take a git checkout with uncommitted changes; its tree hash is the commit."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, metavar="N", help="Conversions side by side. Default: as cores and memory allow."),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Memory of all conversions together, such as 8GiB. Default: the machine's, less headroom.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, for machines.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the log, and where an error came from.")]
+
+
+def read_rebuild_on(text: str) -> frozenset[str]:
+    """The columns that ``--rebuild-on`` names.
+
+    Raises
+    ------
+    Refused
+        One of them is none.
+    """
+    from flows.request import REBUILD_COLUMNS
+
+    named = {part.strip() for part in text.split(",") if part.strip()}
+    if named in ({"none"}, set()):
+        return frozenset()
+    unknown = sorted(named - set(REBUILD_COLUMNS))
+    if unknown:
+        raise Refused(f"--rebuild-on knows {', '.join(REBUILD_COLUMNS)} and none, not {', '.join(map(repr, unknown))}")
+    return frozenset(named)
+
+
+def read_request(
+    source: str,
+    *,
+    to: str,
+    dataset_id: str | None,
+    mode: Mode,
+    rebuild_on: str,
+    hash_signals: bool,
+    allow_dirty: bool,
+    workers: int | None = None,
+    memory: str | None = None,
+) -> ReconvertRequest:
+    """What the options ask for, checked as far as text alone allows.
+
+    Raises
+    ------
+    Refused
+        A size, a list or a dataset id is not written as it should be.
+    """
+    from contract.layout import is_dataset_id
+    from flows.request import ReconvertRequest
+    from infra.sizes import parse_bytes
+
+    if dataset_id is not None and not is_dataset_id(dataset_id):
+        raise Refused(f"--dataset-id {dataset_id!r} is none: two small letters and six digits, such as xx000001")
+    try:
+        memory_bytes = parse_bytes(memory) if memory is not None else None
+    except Refused as refused:
+        raise Refused(f"--memory: {refused.sentence}") from None
+    return ReconvertRequest(
+        source=source,
+        target=to,
+        dataset_id=dataset_id,
+        mode=mode,
+        workers=workers,
+        memory_bytes=memory_bytes,
+        rebuild_on=read_rebuild_on(rebuild_on),
+        hash_signals=hash_signals,
+        allow_dirty=allow_dirty,
+    )

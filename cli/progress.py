@@ -1,0 +1,235 @@
+"""What a run shows while it goes on: a live display, plain lines, or JSON lines."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
+
+from cli.tally import Tally, outcome_of
+from cli.wording import duration, json_line, jsonable, plural
+from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES
+from flows.request import Note, Published, RecordingEnded, RecordingStarted, StageChanged, Started
+from infra.sizes import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from rich.console import Console, RenderableType
+
+    from flows.request import ProgressEvent
+    from tasks.convert.order import AttemptReport
+
+__all__ = ["JsonProgress", "LiveProgress", "PlainProgress", "Progress", "event_object", "open_progress"]
+
+_RUNNING_SHOWN = 5
+_LINE_PER_RECORDING_UP_TO = 100
+_LINE_EVERY_S = 5.0
+
+
+class Progress(Protocol):
+    """Something that shows events. Events may come from any thread."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def show(self, event: ProgressEvent) -> None:
+        """Take one event into account."""
+        ...
+
+
+def open_progress(*, as_json: bool, quiet: bool = False) -> Progress:
+    """The display that fits: JSON lines on stdout when asked for; else stderr, live where that is a terminal."""
+    if as_json:
+        return JsonProgress(sys.stdout)
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_terminal and not console.is_dumb_terminal and not quiet:
+        return LiveProgress(console)
+    return PlainProgress(sys.stderr)
+
+
+def event_object(event: ProgressEvent) -> dict[str, object]:
+    """An event as JSON has it: its name in ``event``, then its fields; those of a report stand beside them."""
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+    fields = jsonable(event.report) if isinstance(event, RecordingEnded) else jsonable(event)
+    return {"event": name, **fields}
+
+
+def ending(report: AttemptReport) -> str:
+    """How one attempt ended, in a line."""
+    seconds = f" in {duration(sum(report.stage_seconds.values()))}" if report.stage_seconds else ""
+    measured = f", {format_bytes(report.measured_bytes)} of memory" if report.measured_bytes is not None else ""
+    outcome = outcome_of(report)
+    if outcome == "done":
+        return f"done     {report.path}{seconds}{measured}"
+    if report.code is not None:
+        return f"failed   {report.path}: {report.code}. {FAILURE_SENTENCES[report.code]}"
+    if report.reason is not None:
+        return f"pending  {report.path}: {report.reason}. {PENDING_SENTENCES[report.reason]}"
+    return f"pending  {report.path}: let go of ({report.outcome}), not counted as an attempt"
+
+
+class JsonProgress:
+    """One JSON object a line, one line an event."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._out.flush()
+
+    def show(self, event: ProgressEvent) -> None:
+        """Write the event."""
+        with self._lock:
+            self._out.write(json_line(event_object(event)) + "\n")
+            self._out.flush()
+
+
+class PlainProgress:
+    """Lines for a log: each recording in a small run, else what went wrong and a count every few seconds."""
+
+    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._out, self._clock = out, clock
+        self._lock = threading.Lock()
+        self._tally = Tally(clock)
+        self._last_s = clock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._out.flush()
+
+    def show(self, event: ProgressEvent) -> None:
+        """Write the lines that this event is worth."""
+        with self._lock:
+            self._tally.add(event)
+            for line in self._lines(event):
+                self._out.write(line + "\n")
+            self._out.flush()
+
+    def _lines(self, event: ProgressEvent) -> list[str]:
+        small = self._tally.to_convert <= _LINE_PER_RECORDING_UP_TO
+        match event:
+            case Started():
+                found = plural(event.discovered, "recording")
+                size = format_bytes(event.bytes)
+                head = f"{event.dataset_id}: run {event.run_number}"
+                return [f"{head}, {found} discovered, {event.to_convert:,} to convert ({size})"]
+            case StageChanged():
+                return [event.stage]
+            case RecordingStarted() if small:
+                return [f"started  {event.path} ({format_bytes(event.bytes)})"]
+            case RecordingEnded():
+                shown = small or outcome_of(event.report) != "done"
+                return ([ending(event.report)] if shown else []) + self._count(small=small)
+            case Published():
+                return [f"published ({event.kind})"]
+            case Note():
+                return [event.sentence]
+            case _:
+                return []
+
+    def _count(self, *, small: bool) -> list[str]:
+        now_s = self._clock()
+        if small or now_s - self._last_s < _LINE_EVERY_S:
+            return []
+        self._last_s = now_s
+        return [position(self._tally)]
+
+
+def position(tally: Tally) -> str:
+    """Where the run stands, in a line."""
+    counts = tally.counts
+    eta_s = tally.eta_s()
+    return (
+        f"{tally.ended:,} of {tally.to_convert:,}: {counts['done']:,} done, {counts['failed']:,} failed, "
+        f"{counts['pending']:,} pending, {format_bytes(tally.bytes_ended)} of {format_bytes(tally.bytes_total)}"
+        + (f", {duration(eta_s)} to go" if eta_s is not None else "")
+    )
+
+
+class LiveProgress:
+    """A display that renews itself in place; what went wrong scrolls by above it."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        from rich.live import Live
+
+        self._console = console
+        self._lock = threading.Lock()
+        self._tally = Tally(clock)
+        self._live = Live(console=console, get_renderable=self.render, refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, event: ProgressEvent) -> None:
+        """Take one event into account; failures, pending recordings and notes are printed to stay."""
+        with self._lock:
+            self._tally.add(event)
+        if isinstance(event, Note):
+            self._console.print(event.sentence, markup=False, highlight=False)
+        elif isinstance(event, RecordingEnded) and outcome_of(event.report) != "done":
+            self._console.print(ending(event.report), markup=False, highlight=False)
+
+    def render(self) -> RenderableType:
+        """Draw the display as it is now."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        with self._lock:
+            tally, running = self._tally, self._tally.largest_running_first()
+            head = Text.assemble((tally.dataset_id or "zarrmill", "bold"), f"  {tally.stage}")
+            counts, eta_s = tally.counts, tally.eta_s()
+            bars = Table.grid(padding=(0, 1))
+            bars.add_row(
+                "recordings",
+                ProgressBar(total=max(1, tally.to_convert), completed=tally.ended, width=30),
+                Text.assemble(
+                    f"{tally.ended:,} of {tally.to_convert:,}  ",
+                    (f"{counts['done']:,} done", "green"),
+                    "  ",
+                    (f"{counts['failed']:,} failed", "red" if counts["failed"] else "dim"),
+                    "  ",
+                    (f"{counts['pending']:,} pending", "yellow" if counts["pending"] else "dim"),
+                ),
+            )
+            bars.add_row(
+                "bytes",
+                ProgressBar(total=max(1, tally.bytes_total), completed=tally.bytes_ended, width=30),
+                f"{format_bytes(tally.bytes_ended)} of {format_bytes(tally.bytes_total)}"
+                + (f", {duration(eta_s)} to go" if eta_s is not None else ""),
+            )
+            bars.add_row(
+                "memory",
+                ProgressBar(total=max(1, tally.memory_allowed_bytes), completed=tally.memory_in_use_bytes, width=30),
+                f"{format_bytes(tally.memory_in_use_bytes)} of {format_bytes(tally.memory_allowed_bytes)}",
+            )
+            largest = Table.grid(padding=(0, 2))
+            for each in running[:_RUNNING_SHOWN]:
+                largest.add_row(
+                    Text(each.path, overflow="ellipsis", no_wrap=True),
+                    format_bytes(each.size_bytes),
+                    f"{format_bytes(each.permitted_bytes)} permitted",
+                    duration(tally.seconds_running(each)),
+                )
+            more = len(running) - _RUNNING_SHOWN
+            rest = [Text(f"… and {more:,} more running", "dim")] if more > 0 else []
+        return Group(head, bars, largest, *rest)

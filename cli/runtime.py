@@ -1,0 +1,68 @@
+"""What every command that touches state does first: settings, log, a word on misspelt variables."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection
+
+    from infra.settings import Settings
+
+__all__ = ["has_state", "prepare", "reading", "target_url"]
+
+
+def prepare(*, verbose: bool, as_json: bool = False) -> Settings:
+    """The settings of this command, with the log set up and misspelt variables named on stderr.
+
+    Raises
+    ------
+    Refused
+        A setting is wrong.
+    """
+    from infra.settings import load_settings, unknown_variables
+    from infra.telemetry import set_up_logging
+
+    settings = load_settings()
+    set_up_logging(verbose, as_json)
+    for name in unknown_variables():
+        typer.echo(
+            f"zarrmill: {name} is no setting of ours and was not used; docs/configuration.md lists them", err=True
+        )
+    return settings
+
+
+def target_url(to: str, settings: Settings) -> str:
+    """The target as state names it. Nothing is made by asking."""
+    from infra.storage import open_target
+
+    return open_target(to, settings).url
+
+
+def has_state(settings: Settings) -> bool:
+    """Whether there can be any state: a database of somebody's, or one of ours that was begun."""
+    # Home makes the folders that it is asked for, and a question must leave nothing behind.
+    return settings.database_url is not None or Path(settings.home, "postgres").is_dir()
+
+
+@contextmanager
+def reading(settings: Settings) -> Iterator[Connection]:
+    """A connection on the state, for questions."""
+    from db.migrate import upgrade
+    from infra.database import engine
+    from infra.services import database
+
+    with database(settings) as url:
+        upgrade(url)
+        made = engine(url)
+        try:
+            with made.connect() as connection:
+                yield connection
+        finally:
+            made.dispose()

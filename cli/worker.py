@@ -1,0 +1,44 @@
+"""``zarrmill worker``: a Dask worker with the resources and the environment that conversions need."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from cli.runtime import prepare
+from contract.errors import Refused
+
+if TYPE_CHECKING:
+    from typing import Never
+
+__all__ = ["run_worker"]
+
+
+def run_worker(
+    scheduler: str | None, *, memory: str | None, scratch: str | None, slots: int | None, verbose: bool
+) -> Never:
+    """Become a Dask worker for ``scheduler``; does not return.
+
+    Raises
+    ------
+    Refused
+        No scheduler is named, or no database that other machines reach too.
+    """
+    from infra.cluster import worker_command, worker_environment
+    from infra.sizes import parse_bytes
+
+    settings = prepare(verbose=verbose)
+    address = scheduler or settings.dask_address
+    if address is None:
+        raise Refused("no scheduler: name one with --scheduler tcp://host:8786, or set ZARRMILL_DASK_ADDRESS")
+    if settings.database_url is None:
+        raise Refused("a worker for an external scheduler needs ZARRMILL_DATABASE_URL, the one that convert uses")
+    command = worker_command(
+        settings,
+        scheduler=address,
+        memory_bytes=parse_bytes(memory) if memory else None,
+        scratch_bytes=parse_bytes(scratch) if scratch else None,
+        slots=slots,
+    )
+    # Under the worker's own name from here on, so that children never import this command again.
+    os.execvpe(command[0], command, worker_environment(settings))  # noqa: S606 - an argument list of our own, no shell

@@ -1,0 +1,169 @@
+"""The attributes of a store: what is added to it, and what is read back from it.
+
+What we add (``Provenance``, ``SssEntry``) is closed. What biosigIO writes is read tolerantly: the fields that something
+here relies on are checked, the others are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, Strict
+
+from contract.closed import Closed, Commit, DatasetId, Hertz, Listed, NonEmpty, Presence
+from contract.index import SssEntry
+from contract.layout import ENGINE_VERSION
+
+__all__ = [
+    "ADDED_ROOT_ATTRIBUTES",
+    "STORE_FORMAT",
+    "STORE_FORMAT_VERSION",
+    "VALUE_DESCRIPTIONS",
+    "ChannelAttributes",
+    "ChannelsTsvUnits",
+    "EventsAttributes",
+    "GroupAttributes",
+    "Level0Attributes",
+    "Provenance",
+    "RootAttributes",
+    "ViewAttributes",
+]
+
+STORE_FORMAT = "biosigio-zarr"
+STORE_FORMAT_VERSION = 2
+ADDED_ROOT_ATTRIBUTES = (
+    "nemar",
+    "sss",
+    "power_line_frequency",
+    "electrode_positions",
+    "electrode_coordinate_system",
+    "electrode_coordinate_units",
+)
+"""Root attributes that are ours; every other one is biosigIO's."""
+VALUE_DESCRIPTIONS = "value_descriptions"
+"""Attribute of the events group, ours: event code to description."""
+
+_URL = r"^(https://|http://127\.0\.0\.1(:[0-9]+)?/)"
+_Position = Annotated[tuple[float, float, float], Strict(False)]
+
+
+class Provenance(Closed):
+    """The root attribute `nemar`: what a store is, for a reader who opens it without its index."""
+
+    dataset_id: DatasetId = Field(description="Two lower-case letters and six digits.")
+    doi: str | None = Field(default=None, description="The dataset's DOI.")
+    license: str | None = Field(default=None, description="The dataset's licence.")
+    citation: str | None = Field(default=None, description="How to cite the dataset.")
+    source_commit: Commit = Field(description="State of the source that the store was made from.")
+    source_tree: Annotated[Literal["raw"], Presence.CONSTANT] = Field(default="raw", description="Always `raw`.")
+    derived: Annotated[bool, Presence.CONSTANT] = Field(
+        default=False, description="Whether the signal is processed; then `sss` stands beside this."
+    )
+    hed_version: str | None = Field(default=None, description="HED schema version of the dataset's annotations.")
+    engine_version: Annotated[NonEmpty, Presence.CONSTANT] = Field(
+        default=ENGINE_VERSION, description="Generation of discovery and dispatch."
+    )
+    contract_url: str = Field(pattern=_URL, description="The store's own stable address.")
+    provenance_fetch_failed: Annotated[bool, Presence.CONSTANT] = Field(
+        default=False, description="Whether the dataset's facts could not be read, so that nulls mean nothing."
+    )
+
+
+class _Read(BaseModel):
+    """Attributes written by another program: what we need is checked, everything else is kept."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class ChannelsTsvUnits(_Read):
+    """The root attribute `channels_tsv_units`: what a channels.tsv did to units."""
+
+    converted: int = Field(ge=0, description="Channels converted into the declared unit.")
+    relabelled: int = Field(ge=0, description="Channels whose unit was only renamed.")
+    kept_importer_unit: int = Field(ge=0, description="Channels that kept the file's unit.")
+    units_column_present: bool = Field(description="Whether the sidecar has a `units` column.")
+
+
+class RootAttributes(_Read):
+    """Attributes of a store's root group."""
+
+    format: Literal["biosigio-zarr"] = Field(description="Written by biosigIO.")
+    format_version: Literal[2] = Field(description="Shape of the store.")
+    biosigio_version: NonEmpty = Field(description="Release that wrote the store.")
+    channel_groups: Listed[str] = Field(description="Names of the channel groups.")
+    recording_metadata: dict[str, Any] = Field(
+        default_factory=dict, description="What the importer knew; `source_file` in it is the recording's BIDS path."
+    )
+    channels_tsv_units: ChannelsTsvUnits | None = Field(default=None, description="Present when a sidecar applied.")
+    nemar: Provenance | None = Field(default=None, description="Provenance, added by us.")
+    sss: SssEntry | None = Field(default=None, description="The correction, added by us when one was applied.")
+    power_line_frequency: Hertz | None = Field(default=None, description="Mains frequency in Hz, added by us.")
+    electrode_positions: dict[str, _Position] | None = Field(default=None, description="Label to x, y, z, added by us.")
+    electrode_coordinate_system: str | None = Field(default=None, description="Their coordinate system, or empty.")
+    electrode_coordinate_units: str | None = Field(default=None, description="Their unit, or empty.")
+
+
+class ChannelAttributes(_Read):
+    """One channel of a group."""
+
+    label: str = Field(description="The channel's name.")
+    channel_type: str = Field(description="Its type, such as EEG or TRIG.")
+    modality: str = Field(description="The group's modality.")
+    unit: str = Field(description="Unit of the physical values.")
+    row_index: int = Field(ge=0, description="Its row in the level-0 array.")
+    scale: float = Field(description="Factor from digital to physical.")
+    offset: float = Field(description="Offset from digital to physical.")
+    usable_for_inference: bool = Field(description="False for triggers, clocks and channels with filled gaps.")
+    nonfinite_samples: int | None = Field(default=None, ge=0, description="Samples that were not finite.")
+    bids_unit: str | None = Field(default=None, description="A declared unit that was noted, not adopted.")
+
+
+class GroupAttributes(_Read):
+    """Attributes of a channel group."""
+
+    modality: str = Field(description="Modality of its channels.")
+    rate: Hertz = Field(description="Served rate in Hz.")
+    original_rate: Hertz = Field(description="Rate of the source in Hz.")
+    n_channels: int = Field(ge=0, description="Channels.")
+    n_samples: int = Field(ge=0, description="Samples per channel.")
+    channels: Listed[ChannelAttributes] = Field(description="The channels, in row order.")
+    n_view_levels: int = Field(ge=0, description="View levels that exist.")
+    view_levels: Listed[int] = Field(description="Their numbers, from 1 without a gap.")
+    view_downsample: int = Field(ge=2, description="Ratio between neighbouring levels.")
+    view_chunk_columns: int = Field(ge=1, description="Columns in a chunk of a view level.")
+    chunk_seconds: float = Field(gt=0, description="Seconds in an inner chunk of level 0.")
+    shard_seconds: float = Field(gt=0, description="Seconds in a shard of level 0.")
+
+
+class Level0Attributes(_Read):
+    """Attributes of a group's signal array."""
+
+    level: Literal[0] = Field(description="Full resolution.")
+    rate: Hertz = Field(description="Served rate in Hz.")
+    source_rate_hz: Hertz = Field(description="Rate of the source in Hz.")
+    downsample_factor: Literal[1] = Field(description="Always 1.")
+    kind: Literal["signal"] = Field(description="Always `signal`.")
+    chunk_samples: int = Field(ge=1, description="Samples in an inner chunk.")
+    shard_samples: int = Field(ge=1, description="Samples in a shard.")
+    usable_for_inference: bool = Field(description="Whether the array may be analysed.")
+    scale: Listed[float] = Field(description="Factor of each channel, in row order.")
+    offset: Listed[float] = Field(description="Offset of each channel, in row order.")
+
+
+class ViewAttributes(_Read):
+    """Attributes of one view level."""
+
+    level: int = Field(ge=1, description="Its number.")
+    downsample_factor: int = Field(ge=2, description="Samples of level 0 behind one column.")
+    kind: Literal["minmax_envelope"] = Field(description="Least and greatest value of each column.")
+    usable_for_inference: Literal[False] = Field(description="Views are for looking only.")
+
+
+class EventsAttributes(_Read):
+    """Attributes of the events group."""
+
+    n_events: int = Field(ge=0, description="Events in the store.")
+    label_map: dict[str, str] = Field(description="Event code to label.")
+    value_descriptions: dict[str, str] | None = Field(
+        default=None, description="Event code to the dataset's description, added by us."
+    )

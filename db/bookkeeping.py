@@ -1,0 +1,116 @@
+"""The tables beside the state of recordings: documents, verdicts, the outbox, the ledger of machines."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer, Text, text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.base import Base, DatasetKey, Key, Moment, RunKey
+
+__all__ = ["Callback", "Document", "Host", "Reservation", "Verdict"]
+
+
+class Document(Base):
+    """A document as it was last published at a target, by key."""
+
+    __tablename__ = "documents"
+    target: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(Text(collation="C"), primary_key=True)
+    etag: Mapped[str]
+    size_bytes: Mapped[int]
+    sha256: Mapped[str]
+    comparable_sha256: Mapped[str]
+    row_count: Mapped[int | None]
+    run_id: Mapped[UUID | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"))
+    written_at: Mapped[Moment]
+
+
+class Verdict(Base):
+    """What a verify sweep found about a published dataset."""
+
+    __tablename__ = "verdicts"
+    __table_args__ = (
+        Index(None, "dataset_pk", "verified_at"),
+        CheckConstraint("status IN ('verified', 'failed', 'unverifiable')", name="status"),
+        CheckConstraint(
+            "checked >= 0 AND mismatches >= 0 AND (status = 'failed') = (mismatches > 0)", name="failed_has_mismatch"
+        ),
+        CheckConstraint("status <> 'verified' OR checked > 0", name="verified_means_checked"),
+        CheckConstraint("pg_column_size(examples) < 16384", name="thin"),
+    )
+    pk: Mapped[Key]
+    dataset_pk: Mapped[DatasetKey]
+    source_commit: Mapped[str]
+    status: Mapped[str]
+    verified_at: Mapped[Moment]
+    checked: Mapped[int]
+    mismatches: Mapped[int]
+    examples: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'"))
+
+
+class Callback(Base):
+    """The outbox: what the outside is told about a run, delivered at least once, in order per dataset."""
+
+    __tablename__ = "callbacks"
+    __table_args__ = (
+        Index("uq_callbacks_one_terminal", "run_id", unique=True, postgresql_where=text("status <> 'converting'")),
+        Index("uq_callbacks_one_converting", "run_id", unique=True, postgresql_where=text("status = 'converting'")),
+        Index("ix_callbacks_waiting", "dataset_pk", "pk", postgresql_where=text("delivered_at IS NULL")),
+        CheckConstraint("status IN ('converting', 'ready', 'failed')", name="status"),
+        CheckConstraint("(delivered_at IS NULL) = (body IS NOT NULL)", name="body_until_delivered"),
+        CheckConstraint("octet_length(body) <= 16777216 AND length(last_error) <= 4000", name="thin"),
+    )
+    pk: Mapped[Key]
+    dataset_pk: Mapped[DatasetKey]
+    run_id: Mapped[RunKey]
+    status: Mapped[str]
+    body: Mapped[bytes | None]
+    created_at: Mapped[Moment]
+    delivered_at: Mapped[datetime | None]
+    tries: Mapped[int] = mapped_column(Integer, server_default=text("0"))
+    next_try_at: Mapped[Moment]
+    last_error: Mapped[str | None]
+
+
+class Host(Base):
+    """A machine (boot id and cgroup) and what of it no command has reserved."""
+
+    __tablename__ = "hosts"
+    __table_args__ = (
+        CheckConstraint("free_memory_bytes BETWEEN 0 AND memory_bytes", name="memory"),
+        CheckConstraint("free_scratch_bytes BETWEEN 0 AND scratch_bytes", name="scratch"),
+        CheckConstraint("free_slots BETWEEN 0 AND slots", name="slots"),
+    )
+    key: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    memory_bytes: Mapped[int]
+    scratch_bytes: Mapped[int]
+    slots: Mapped[int]
+    free_memory_bytes: Mapped[int]
+    free_scratch_bytes: Mapped[int]
+    free_slots: Mapped[int]
+    seen_at: Mapped[Moment]
+
+
+class Reservation(Base):
+    """A part of a machine held by one command for as long as it renews it."""
+
+    __tablename__ = "reservations"
+    __table_args__ = (
+        Index(None, "host_key"),
+        CheckConstraint("memory_bytes >= 0 AND scratch_bytes >= 0 AND slots >= 0", name="sizes"),
+    )
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    host_key: Mapped[str] = mapped_column(ForeignKey("hosts.key", ondelete="CASCADE"))
+    memory_bytes: Mapped[int]
+    scratch_bytes: Mapped[int]
+    slots: Mapped[int]
+    owner_host: Mapped[str]
+    owner_pid: Mapped[int]
+    lock_path: Mapped[str]
+    expires_at: Mapped[datetime]

@@ -1,0 +1,264 @@
+"""Datasets at a target: registration, facts, and what was last published of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import text
+
+from contract.errors import Refused
+from db.coverage import Coverage
+from db.runs import lost
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from db.runs import Run
+
+__all__ = [
+    "Dataset",
+    "DatasetFacts",
+    "PublishedState",
+    "find",
+    "list_datasets",
+    "next_free_id",
+    "note_converting",
+    "note_failed",
+    "note_published",
+    "register",
+    "set_facts",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetFacts:
+    """What a dataset says of itself. ``subject_count`` from participants.tsv or the folders; the lists are sorted."""
+
+    name: str | None = None
+    doi: str | None = None
+    license: str | None = None
+    citation: str | None = None
+    hed_version: str | None = None
+    has_hed: bool | None = None
+    modalities: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    subject_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedState:
+    """What the last published index of a dataset says. ``duration_s`` sums each store's longest group."""
+
+    source_commit: str
+    index_etag: str
+    counts: Coverage
+    duration_s: float
+    converted_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """A dataset at one target.
+
+    Parameters
+    ----------
+    status
+        ready, failed, or None before the first terminal state. It stands while a run works; ``converting`` is beside it.
+    errors
+        Recordings that failed in the last run that ended.
+    """
+
+    pk: int
+    dataset_id: str
+    target: str
+    source: str
+    visibility: str
+    active: bool
+    facts: DatasetFacts
+    status: str | None
+    converting: bool
+    published: PublishedState | None
+    errors: int | None
+    error: str | None
+
+
+_SELECT = "SELECT * FROM datasets"
+
+
+def _dataset(row: Any) -> Dataset:
+    facts = DatasetFacts(
+        name=row.name,
+        doi=row.doi,
+        license=row.license,
+        citation=row.citation,
+        hed_version=row.hed_version,
+        has_hed=row.has_hed,
+        modalities=tuple(row.modalities),
+        tasks=tuple(row.tasks),
+        subject_count=row.subject_count,
+    )
+    published = row.source_commit and PublishedState(
+        source_commit=row.source_commit,
+        index_etag=row.index_etag,
+        counts=Coverage(
+            discovered=row.discovered_count,
+            stores=row.store_count,
+            failures=row.failure_count,
+            pending=row.pending_count,
+        ),
+        duration_s=row.duration_s,
+        converted_at=row.converted_at,
+    )
+    return Dataset(
+        pk=row.pk,
+        dataset_id=row.dataset_id,
+        target=row.target,
+        source=row.source,
+        visibility=row.visibility,
+        active=row.active,
+        facts=facts,
+        status=row.status,
+        converting=row.converting,
+        published=published,
+        errors=row.errors,
+        error=row.error,
+    )
+
+
+def register(c: Connection, *, dataset_id: str, target: str, source: str) -> Dataset:
+    """The dataset of this id at this target, made when it is new; ``source`` becomes its source when it was another."""
+    row = c.execute(
+        text("""
+            INSERT INTO datasets (dataset_id, target, source) VALUES (:dataset_id, :target, :source)
+            ON CONFLICT (target, dataset_id) DO UPDATE SET source = excluded.source
+            RETURNING *
+        """),
+        {"dataset_id": dataset_id, "target": target, "source": source},
+    ).one()
+    return _dataset(row)
+
+
+def find(
+    c: Connection, *, dataset_id: str | None = None, target: str | None = None, source: str | None = None
+) -> Dataset | None:
+    """The dataset that fits everything given, or None. Of several the one that ran last, then the newest."""
+    row = c.execute(
+        text(f"""
+            {_SELECT} d
+            WHERE (CAST(:dataset_id AS text) IS NULL OR dataset_id = :dataset_id)
+              AND (CAST(:target AS text) IS NULL OR target = :target)
+              AND (CAST(:source AS text) IS NULL OR source = :source)
+            ORDER BY (SELECT max(started_at) FROM runs WHERE dataset_pk = d.pk) DESC NULLS LAST, pk DESC
+            LIMIT 1
+        """),
+        {"dataset_id": dataset_id, "target": target, "source": source},
+    ).one_or_none()
+    return None if row is None else _dataset(row)
+
+
+def list_datasets(c: Connection, *, target: str | None = None) -> list[Dataset]:
+    """Every dataset, or every one at a target, by id and target."""
+    rows = c.execute(
+        text(f"{_SELECT} WHERE CAST(:target AS text) IS NULL OR target = :target ORDER BY dataset_id, target"),
+        {"target": target},
+    )
+    return [_dataset(row) for row in rows]
+
+
+def next_free_id(c: Connection, *, target: str) -> str:
+    """The next ``xx`` id at this target, ``xx000001`` first. It is yours if you register it in this transaction.
+
+    Raises
+    ------
+    Refused
+        The highest one is taken.
+    """
+    # two commands must not be given the same id; the lock goes with the transaction
+    c.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('next_free_id' || :target, 0))"), {"target": target})
+    highest = c.scalar(
+        text(
+            "SELECT COALESCE(max(substr(dataset_id, 3)::int), 0) FROM datasets WHERE target = :target AND dataset_id LIKE 'xx%'"
+        ),
+        {"target": target},
+    )
+    number = int(highest or 0) + 1
+    if number > 999_999:
+        raise Refused("every xx dataset id is taken at this target; name one with --dataset-id")
+    return f"xx{number:06d}"
+
+
+def set_facts(c: Connection, *, dataset: Dataset, facts: DatasetFacts) -> bool:
+    """Store what the dataset says of itself; whether that changed anything."""
+    values = {name: getattr(facts, name) for name in DatasetFacts.__slots__}
+    values |= {"modalities": list(facts.modalities), "tasks": list(facts.tasks)}
+    columns = ", ".join(values)
+    casts = {"has_hed": "boolean", "modalities": "text[]", "tasks": "text[]", "subject_count": "bigint"}
+    new = ", ".join(f"CAST(:{name} AS {casts.get(name, 'text')})" for name in values)
+    done = c.execute(
+        text(f"UPDATE datasets SET ({columns}) = ({new}) WHERE pk = :pk AND ({columns}) IS DISTINCT FROM ({new})"),
+        {"pk": dataset.pk, **values},
+    )
+    return done.rowcount == 1
+
+
+_HOLDS = "EXISTS (SELECT FROM dataset_leases l WHERE l.dataset_pk = datasets.pk AND l.run_id = :run)"
+
+
+def _note(c: Connection, run: Run, assignments: str, values: dict[str, Any]) -> None:
+    done = c.execute(
+        text(f"UPDATE datasets SET {assignments} WHERE pk = :dataset AND {_HOLDS}"),
+        {"dataset": run.dataset_pk, "run": run.id, **values},
+    )
+    if done.rowcount != 1:
+        raise lost(run)
+
+
+def note_converting(c: Connection, *, run: Run) -> None:
+    """Note that a run works on the dataset, beside its standing status. It ends with the run's lease."""
+    _note(c, run, "converting = true", {})
+
+
+def note_published(
+    c: Connection,
+    *,
+    run: Run,
+    source_commit: str,
+    index_etag: str,
+    counts: Coverage,
+    duration_s: float,
+    errors: int,
+    deterministic: bool = False,
+) -> None:
+    """Note that the index now stands as described; the dataset is ready. An equal etag keeps the moment of conversion."""
+    _note(
+        c,
+        run,
+        """status = 'ready', failed_at = NULL, error = NULL, errors = :errors, deterministic = :deterministic,
+           converted_at = CASE WHEN index_etag = :etag THEN converted_at ELSE zarrmill_now() END,
+           source_commit = :commit, index_etag = :etag, duration_s = :duration_s,
+           discovered_count = :discovered, store_count = :stores, failure_count = :failures, pending_count = :pending""",
+        {
+            "errors": errors,
+            "deterministic": deterministic,
+            "commit": source_commit,
+            "etag": index_etag,
+            "duration_s": duration_s,
+            "discovered": counts.discovered,
+            "stores": counts.stores,
+            "failures": counts.failures,
+            "pending": counts.pending,
+        },
+    )
+
+
+def note_failed(c: Connection, *, run: Run, errors: int, error: str | None, deterministic: bool = False) -> None:
+    """Note that the run published nothing; what was published before keeps standing."""
+    _note(
+        c,
+        run,
+        "status = 'failed', failed_at = zarrmill_now(), error = left(:error, 4000), errors = :errors, deterministic = :deterministic",
+        {"errors": errors, "error": error, "deterministic": deterministic},
+    )

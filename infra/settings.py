@@ -1,0 +1,226 @@
+"""Everything that is set from outside. No other module reads the environment."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from contract.errors import Refused
+from infra.database import normalise_url
+from infra.sizes import parse_bytes
+
+__all__ = ["Settings", "load_settings", "unknown_variables"]
+
+_PREFIX = "ZARRMILL_"
+
+
+def _size(value: object) -> object:
+    try:
+        return parse_bytes(value) if isinstance(value, str) else value
+    except Refused as refusal:
+        raise ValueError(refusal.sentence) from None
+
+
+def _folder(value: Path) -> Path:
+    try:
+        return value.expanduser().absolute()
+    except RuntimeError:
+        raise ValueError("it begins with ~ and no home folder is known for that user") from None
+
+
+def _database(value: SecretStr) -> SecretStr:
+    try:
+        return SecretStr(normalise_url(value.get_secret_value()))
+    except Refused as refusal:
+        raise ValueError(refusal.sentence) from None
+
+
+def _web_address(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        host, user = parts.hostname, parts.username
+        _ = parts.port
+    except ValueError:
+        raise ValueError("it is not a web address") from None
+    if parts.scheme not in {"http", "https"} or not host:
+        raise ValueError("it must begin with http:// or https:// and name a host")
+    if user is not None:
+        raise ValueError("it must not hold a user or password, because addresses are shown in logs")
+    return value.rstrip("/")
+
+
+def _dask_address(value: str) -> str:
+    if not re.fullmatch(r"(tcp|tls|ucx|ws|wss)://[^/\s@]+:\d{1,5}", value):
+        raise ValueError("it must be the address of a Dask scheduler with its port")
+    return value
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value) or value <= 0:
+        raise ValueError("it must be a number of seconds above zero")
+    return value
+
+
+Size = Annotated[int, BeforeValidator(_size), Field(gt=0)]
+Folder = Annotated[Path, AfterValidator(_folder)]
+Seconds = Annotated[float, AfterValidator(_finite)]
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+
+
+class Settings(BaseSettings):
+    """The settings of one command, checked and frozen. An empty variable counts as unset; secrets do not print."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX,
+        env_ignore_empty=True,
+        case_sensitive=False,
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        hide_input_in_errors=True,
+        validate_default=True,
+    )
+
+    home: Folder = Field(
+        default=Path("~/.zarrmill"),
+        description="Where this machine's state, logs and locks are kept; made private (0700).",
+        examples=["/var/lib/zarrmill"],
+    )
+    database_url: Annotated[SecretStr, AfterValidator(_database)] | None = Field(
+        default=None,
+        description="The Postgres (15 to 18) that holds the state. Unset: one of our own below the home, started on demand.",
+        examples=["postgresql://zarrmill:secret@db.example.org:5432/zarrmill"],
+    )
+    dask_address: Annotated[str, AfterValidator(_dask_address)] | None = Field(
+        default=None,
+        description="The Dask scheduler whose workers convert. Unset: workers of our own for the length of a command.",
+        examples=["tcp://10.0.0.5:8786"],
+    )
+    prefect_api_url: WebAddress | None = Field(
+        default=None,
+        validation_alias="PREFECT_API_URL",
+        description="The Prefect server that records runs. Unset: one of our own for the length of a command.",
+        examples=["http://prefect.example.org:4200/api"],
+    )
+    port: int = Field(
+        default=8321,
+        ge=1,
+        le=65535,
+        description="The port of 127.0.0.1 at which `zarrmill serve` answers, and which documents of folder targets name.",
+        examples=["8321"],
+    )
+    archive_name: Annotated[str, Field(min_length=1, max_length=100)] = Field(
+        default="NEMAR", description="The archive that a dataset's citation names.", examples=["NEMAR"]
+    )
+    contract_host: WebAddress | None = Field(
+        default=None,
+        description="The stable public address below which datasets of an object store are found. Folder targets do not use it.",
+        examples=["https://zarr.example.org"],
+    )
+    largest_worker_bytes: Size | None = Field(
+        default=None,
+        validation_alias="ZARRMILL_LARGEST_WORKER",
+        description="The memory of the largest machine that ever converts here. A recording whose least need exceeds it, and every worker seen, has failed instead of waiting.",
+        examples=["64GiB"],
+    )
+    scratch: Folder = Field(
+        default_factory=lambda validated: validated["home"] / "scratch",
+        description="Where recordings are converted before they are published. Unset: `scratch` below the home.",
+        examples=["/scratch/zarrmill"],
+    )
+    memory_headroom: float = Field(
+        default=0.15,
+        ge=0,
+        le=0.9,
+        description="The fraction of a machine's memory that conversions leave alone.",
+        examples=["0.15"],
+    )
+    publish_every_s: Seconds = Field(
+        default=900,
+        description="Seconds between publications while a long run's stores change.",
+        examples=["900"],
+    )
+    recording_timeout_s: Seconds = Field(
+        default=14400,
+        description="Seconds of wall time that one recording's conversion may take.",
+        examples=["14400"],
+    )
+    callback_url: WebAddress | None = Field(
+        default=None,
+        description="Where each run reports that it converts and how it ended. Unset: nowhere.",
+        examples=["https://api.example.org/webhooks/zarr-ready"],
+    )
+    callback_token: SecretStr | None = Field(
+        default=None,
+        description="The bearer token sent with those reports.",
+        examples=["a-long-random-token"],
+    )
+
+    @model_validator(mode="after")
+    def _together(self) -> Settings:
+        if self.dask_address is not None and self.database_url is None:
+            raise ValueError(
+                "ZARRMILL_DASK_ADDRESS is set and ZARRMILL_DATABASE_URL is not, but workers on other machines cannot reach "
+                "the Postgres that zarrmill runs by itself. Name a Postgres that they reach in ZARRMILL_DATABASE_URL, or unset ZARRMILL_DASK_ADDRESS"
+            )
+        if self.callback_token is not None and self.callback_url is None:
+            raise ValueError("ZARRMILL_CALLBACK_TOKEN is set and ZARRMILL_CALLBACK_URL is not. Set both, or neither")
+        return self
+
+    @property
+    def local_base(self) -> str:
+        """The address at which ``zarrmill serve`` answers, with its closing slash."""
+        return f"http://127.0.0.1:{self.port}/"
+
+    @classmethod
+    def variable(cls, field: str) -> str:
+        """The environment variable that sets a field."""
+        alias = cls.model_fields[field].validation_alias
+        return alias if isinstance(alias, str) else f"{_PREFIX}{field}".upper()
+
+
+def load_settings(**given: Any) -> Settings:
+    """The settings of the environment, with ``given`` fields before them.
+
+    Raises
+    ------
+    Refused
+        A value is wrong. The sentence names each variable and a value that would do, never the value itself,
+        which may be a secret.
+    """
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        problems = error.errors(include_input=False, include_url=False)
+        # a scratch folder that waits for a home in vain is no problem of its own
+        sentences = [_sentence(problem) for problem in problems if problem["type"] != "default_factory_not_called"]
+        raise Refused("; ".join(sentences)) from None
+
+
+def _sentence(problem: Any) -> str:
+    reason = str(problem["msg"]).removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
+    reason = reason.partition(", unable to parse")[0]
+    where = [str(part) for part in problem["loc"]]
+    if not where:
+        return reason
+    field = next((name for name in Settings.model_fields if where[0] in {name, Settings.variable(name)}), None)
+    if field is None:
+        return f"{where[0]} is not a setting"
+    variable = Settings.variable(field)
+    if not str(problem["msg"]).startswith("Value error"):
+        reason = f"it must be {reason}"
+    example = (Settings.model_fields[field].examples or [""])[0]
+    return f"{variable} cannot be used: {reason}. Set it like {variable}={example}, or unset it"
+
+
+def unknown_variables() -> list[str]:
+    """The variables of the environment that look like settings of ours and are none: misspelt ones, mostly."""
+    known = {Settings.variable(field) for field in Settings.model_fields}
+    return sorted(name for name in os.environ if name.startswith(_PREFIX) and name not in known)

@@ -1,0 +1,49 @@
+"""From the address a person gives to the storage backend that serves it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from contract.errors import Refused
+from infra.storage.folder import FolderTarget
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+    from infra.storage.protocol import Target
+
+__all__ = ["open_target"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def open_target(url: str, settings: Settings) -> Target:
+    """The target at ``url``: a folder, as a path or ``file://`` address. Nothing is created or read yet.
+
+    ``open_target(target.url, …)`` gives an equal target, whatever folder the process stands in.
+
+    Raises
+    ------
+    Refused
+        The address is empty, of a kind that is not supported, or names something that is not a folder.
+    """
+    if "\x00" in url or not url.strip():
+        raise Refused("The target is empty; give the folder to serve from, for example ./served.")
+    root = Path(_local_path(url)).expanduser().resolve()
+    if root.exists() and not root.is_dir():
+        raise Refused(f"The target {root} is a file; give the folder to serve from.")
+    return FolderTarget(root, port=settings.port)
+
+
+def _local_path(url: str) -> str:
+    scheme = _SCHEME.match(url)
+    if scheme is None:
+        return url
+    parts = urlsplit(url)
+    if scheme[1].lower() == "file" and parts.netloc in ("", "localhost") and parts.path:
+        return unquote(parts.path)
+    raise Refused(
+        f"The target {url} is not supported; supported are a folder (./served) and file:///absolute/folder.",
+    )

@@ -1,0 +1,191 @@
+"""The one answer to "which sidecars apply to this recording": BIDS inheritance over an index of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tasks.bids.entities import parse_name, part_key, split_path
+from tasks.bids.recording import Ambiguity, Sidecars
+from tasks.bids.scope import CALIBRATION, CROSSTALK, calibration_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["SidecarIndex"]
+
+_TABLES = frozenset({"channels.tsv", "events.tsv", "electrodes.tsv"})
+_WITH_SPACE = frozenset({"electrodes.tsv", "coordsystem.json"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """One sidecar. ``space`` is the value of its space entity, which names the sidecar and not the recording."""
+
+    path: str
+    parts: frozenset[str]
+    space: str | None
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """The sidecars of one kind in one folder, by the entity keys they use and then by their parts."""
+
+    by_keys: dict[frozenset[str], dict[frozenset[str], list[_Candidate]]] = field(default_factory=dict)
+    usable: dict[frozenset[str], list[frozenset[str]]] = field(default_factory=dict)
+
+    def add(self, candidate: _Candidate) -> None:
+        keys = frozenset(_key(part) for part in candidate.parts)
+        self.by_keys.setdefault(keys, {}).setdefault(candidate.parts, []).append(candidate)
+
+    def keys_within(self, keys: frozenset[str]) -> list[frozenset[str]]:
+        if keys not in self.usable:
+            self.usable[keys] = [used for used in self.by_keys if used <= keys]
+        return self.usable[keys]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A recording as the index sees it."""
+
+    path: str
+    folder: str
+    parts: tuple[tuple[str, str], ...]
+    keys: frozenset[str]
+
+
+class SidecarIndex:
+    """Every sidecar of a dataset, found by hashing.
+
+    A sidecar applies to a recording when it lies in the recording's folder or above and each part of its name but the
+    suffix (``task-rest``; also a part that is no entity) is a part of the recording's name; a bare ``channels.tsv``
+    applies to all below it. The deepest folder wins, then the most parts, then the first path; equals are reported in
+    ``ambiguities``. In one folder the sidecars of a kind use few combinations of entity keys, so a look-up tries each
+    combination once instead of each file: the work is recordings × levels × combinations, counted in ``lookups``.
+    """
+
+    def __init__(self) -> None:
+        self.lookups = 0
+        self.ambiguities: list[Ambiguity] = []
+        self._shelves: dict[tuple[str, str], _Shelf] = {}
+
+    def add(self, path: str) -> None:
+        """Take the file in if its name is a sidecar's; any other is ignored."""
+        folder, name = split_path(path)
+        parsed = parse_name(name)
+        parts, space = set(parsed.parts), None
+        if (kind := calibration_kind(name)) is not None:
+            parts = {part for part in parts if part_key(part) != "acq"}
+        else:
+            kind = parsed.suffix + parsed.extension
+            if parsed.extension != ".json" and kind not in _TABLES:
+                return
+            if kind in _WITH_SPACE:
+                space = parsed.entities.get("space")
+                parts = {part for part in parts if part_key(part) != "space"}
+        shelf = self._shelves.setdefault((folder, kind), _Shelf())
+        shelf.add(_Candidate(path, frozenset(parts), space))
+
+    def resolve(self, path: str, name: str, *, calibrated: bool) -> Sidecars:
+        """The sidecars that apply to a recording.
+
+        Parameters
+        ----------
+        path
+            Path of the recording; for a folder recording, of the folder.
+        name
+            The recording's name with any one extension, whose parts and suffix count.
+        calibrated
+            Whether the calibration pair is an input (MEG FIF).
+        """
+        parsed = parse_name(name)
+        parts = tuple((_key(part), part) for part in parsed.parts)
+        asking = _Asking(path, split_path(path)[0], parts, frozenset(key for key, _ in parts))
+        electrodes, space = self._electrodes(asking)
+        return Sidecars(
+            channels=self._nearest(asking, "channels.tsv"),
+            events=self._nearest(asking, "events.tsv"),
+            electrodes=electrodes,
+            coordsystem=self._coordsystem(asking, space),
+            signal_json=self._chain(asking, f"{parsed.suffix}.json"),
+            events_json=self._chain(asking, "events.json"),
+            calibration=self._nearest(asking, CALIBRATION) if calibrated else None,
+            crosstalk=self._nearest(asking, CROSSTALK) if calibrated else None,
+        )
+
+    def _levels(self, asking: _Asking, kind: str) -> Iterator[list[_Candidate]]:
+        """Applicable sidecars folder by folder, deepest first, empty folders left out."""
+        folder = asking.folder
+        while True:
+            shelf = self._shelves.get((folder, kind))
+            if shelf is not None:
+                found: list[_Candidate] = []
+                for keys in shelf.keys_within(asking.keys):
+                    self.lookups += 1
+                    wanted = frozenset(part for key, part in asking.parts if key in keys)
+                    found += shelf.by_keys[keys].get(wanted, ())
+                if found:
+                    yield found
+            if not folder:
+                return
+            folder = split_path(folder)[0]
+
+    def _nearest(self, asking: _Asking, kind: str) -> str | None:
+        found = next(self._levels(asking, kind), None)
+        return None if found is None else self._pick(asking, found).path
+
+    def _chain(self, asking: _Asking, kind: str) -> tuple[str, ...]:
+        chain: list[str] = []
+        for found in self._levels(asking, kind):
+            found.sort(key=lambda candidate: (len(candidate.parts), candidate.path))
+            by_count: dict[int, list[str]] = {}
+            for candidate in found:
+                by_count.setdefault(len(candidate.parts), []).append(candidate.path)
+            for equals in by_count.values():
+                if len(equals) > 1:
+                    self.ambiguities.append(Ambiguity(asking.path, equals[-1], tuple(equals[:-1])))
+            chain[:0] = [candidate.path for candidate in found]
+        return tuple(chain)
+
+    def _electrodes(self, asking: _Asking) -> tuple[str | None, str | None]:
+        """Path and space: without space first, then one whose coordinate system is described."""
+        found = next(self._levels(asking, "electrodes.tsv"), None)
+        if found is None:
+            return None, None
+        described = {candidate.space for level in self._levels(asking, "coordsystem.json") for candidate in level}
+        chosen = self._pick(
+            asking, found, lambda candidate: (candidate.space is not None, candidate.space not in described)
+        )
+        return chosen.path, chosen.space
+
+    def _coordsystem(self, asking: _Asking, space: str | None) -> str | None:
+        """The one of the electrodes' space; else one without space; else, for electrodes without, the only one."""
+        levels = list(self._levels(asking, "coordsystem.json"))
+        for wanted in dict.fromkeys((space, None)):
+            for level in levels:
+                if fitting := [candidate for candidate in level if candidate.space == wanted]:
+                    return self._pick(asking, fitting).path
+        others = sorted(candidate.path for level in levels for candidate in level)
+        if space is not None or not others:
+            return None
+        if len(others) > 1:
+            self.ambiguities.append(Ambiguity(asking.path, None, tuple(others)))
+            return None
+        return others[0]
+
+    def _pick(
+        self, asking: _Asking, found: list[_Candidate], prefer: Callable[[_Candidate], tuple[bool, ...]] = lambda _: ()
+    ) -> _Candidate:
+        """The candidate that is preferred, then has most parts, then comes first; equals are noted."""
+        ranked = sorted(found, key=lambda candidate: (prefer(candidate), -len(candidate.parts), candidate.path))
+        first = ranked[0]
+        rank = (prefer(first), len(first.parts))
+        equals = [other.path for other in ranked[1:] if (prefer(other), len(other.parts)) == rank]
+        if equals:
+            self.ambiguities.append(Ambiguity(asking.path, first.path, tuple(equals)))
+        return first
+
+
+def _key(part: str) -> str:
+    """The key under which a part counts: the entity's, or the whole part when it is none."""
+    return part_key(part) or f"={part}"

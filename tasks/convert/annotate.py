@@ -1,0 +1,125 @@
+"""What a store says beside biosigIO's own attributes: provenance, sidecar facts, true rates, and no local path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tasks.convert.store import attributes, edit_attributes, read_groups, remove_group
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tasks.convert.gate import CountMismatch
+    from tasks.convert.sidecars import Electrodes, ReadSidecars
+    from tasks.formats.protocol import Header
+
+__all__ = ["annotate", "disclose_mismatch"]
+
+_RENAMED = "channel_labels_deduplicated"
+
+
+def annotate(
+    store: Path,
+    *,
+    source_path: str,
+    source_format: str,
+    header: Header,
+    sidecars: ReadSidecars,
+    provenance: Mapping[str, Any],
+    sss: Mapping[str, Any] | None,
+) -> None:
+    """Complete the attributes of a store that biosigIO has just written.
+
+    Both routes end with the same attributes: a streamed store is given what only the in-memory route knows.
+    """
+    for name in attributes(store)["channel_groups"]:
+        _true_rates(store / str(name), header)
+    _events(store, sidecars)
+    positions = None if sidecars.electrodes is None else _with_renamed(sidecars.electrodes.positions, store)
+
+    def root(values: dict[str, Any]) -> None:
+        metadata = dict(values.get("recording_metadata", {}))
+        metadata["source_file"] = source_path
+        metadata["source_format"] = values["source_format"] = source_format
+        values["recording_metadata"] = dict(sorted(metadata.items()))
+        values["nemar"] = dict(provenance)
+        if sss is not None:
+            values["sss"] = dict(sss)
+        if sidecars.power_line_frequency_hz is not None:
+            values["power_line_frequency"] = sidecars.power_line_frequency_hz
+        if positions is not None and sidecars.electrodes is not None:
+            _place(values, positions, sidecars.electrodes)
+
+    edit_attributes(store, root)
+
+
+def disclose_mismatch(store: Path, mismatch: CountMismatch) -> None:
+    """Write the root attribute ``channels_tsv_count_mismatch``."""
+    edit_attributes(store, lambda values: values.update(channels_tsv_count_mismatch=mismatch.as_attribute()))
+
+
+def _place(values: dict[str, Any], positions: Mapping[str, tuple[float, float, float]], electrodes: Electrodes) -> None:
+    values["electrode_positions"] = {label: list(point) for label, point in positions.items()}
+    values["electrode_coordinate_system"] = electrodes.system
+    values["electrode_coordinate_units"] = electrodes.units
+
+
+def _with_renamed(positions: Mapping[str, tuple[float, float, float]], store: Path) -> dict[str, tuple[float, float, float]]:
+    """Positions, plus those of channels whose repeated label was changed: they keep their file label's place."""
+    found = dict(positions)
+    renamed = attributes(store).get("recording_metadata", {}).get(_RENAMED, {})
+    for label, original in renamed.items():
+        if str(original) in positions:
+            found.setdefault(str(label), positions[str(original)])
+    return found
+
+
+def _events(store: Path, sidecars: ReadSidecars) -> None:
+    """Keep the events group only where an events.tsv applies; biosigIO always writes one."""
+    if sidecars.events is None:
+        if (store / "events").is_dir():
+            remove_group(store, "events")
+    elif sidecars.value_descriptions is not None:
+        described = dict(sidecars.value_descriptions)
+        edit_attributes(store / "events", lambda values: values.update(value_descriptions=described))
+
+
+def _true_rates(group: Path, header: Header) -> None:
+    """Replace rates that biosigIO rounded to whole Hz by the true ones.
+
+    It resamples by the ratio of two whole rates, so 333.33 Hz becomes 333.33 x 250 / 333 = 250.2477 Hz and not the 250
+    it declares: an onset after one hour would be 3.6 s off. The group keeps its name.
+    """
+    served_whole = float(attributes(group)["rate"])
+    source_whole = float(attributes(group)["original_rate"])
+    source = header.rate_hz
+    if source is None or round(source) != source_whole:
+        source = source_whole
+    served = source * served_whole / source_whole if source != source_whole else served_whole
+
+    def group_values(values: dict[str, Any]) -> None:
+        values["rate"], values["original_rate"] = served, source
+        for row, channel in enumerate(values["channels"]):
+            channel["target_rate"] = served
+            channel["original_rate"] = _channel_rate(header, values, row, source)
+            if channel.get("prefilter", "n/a") == "n/a" and len(header.prefilters) == len(values["channels"]):
+                channel["prefilter"] = header.prefilters[row]
+
+    def level0(values: dict[str, Any]) -> None:
+        values["rate"], values["source_rate_hz"] = served, source
+
+    edit_attributes(group, group_values)
+    edit_attributes(group / "0", level0)
+    for stored in (g for g in read_groups(group.parent) if g.name == group.name):
+        for level in stored.view_shapes:
+            edit_attributes(
+                group / "view" / str(level),
+                lambda values: values.update(rate_effective=served / values["downsample_factor"]),
+            )
+
+
+def _channel_rate(header: Header, values: Mapping[str, Any], row: int, source: float) -> float:
+    """The rate a channel was recorded at, where the header tells it per channel and all channels are in this group."""
+    rates = header.channel_rates_hz
+    return rates[row] if len(rates) == len(values["channels"]) else source

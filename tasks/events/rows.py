@@ -1,0 +1,83 @@
+"""Rows of events.parquet for one store, as one Arrow IPC stream that the database keeps beside the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from contract.events import FIXED_COLUMNS
+from contract.samples import sample_index
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tasks.events.parse import Events
+
+__all__ = ["event_rows", "read_rows"]
+
+_ENTITIES = {"subject": "sub", "session": "ses", "task": "task", "run": "run"}
+
+
+def event_rows(
+    events: Events,
+    *,
+    zarr: str,
+    entities: Mapping[str, str],
+    groups: Sequence[tuple[str, float | None]],
+) -> tuple[bytes, int]:
+    """The rows of one store and their number: one per event and channel group.
+
+    Parameters
+    ----------
+    groups
+        Name and served rate in Hz of each channel group of the store.
+
+    Returns
+    -------
+    (bytes, int)
+        A zstd-compressed Arrow IPC stream of one table in the columns of ``contract.events``, text columns plain; and
+        the number of its rows. Rows are by onset, unknown onsets last, file order on ties, then by group name.
+    """
+    import pyarrow as pa
+
+    columns = _columns(events, zarr, entities, sorted(groups))
+    count = events.n_events * len(groups)
+    kinds = {"float64": pa.float64(), "float32": pa.float32(), "int64": pa.int64(), "dictionary": pa.string()}
+    names = [*FIXED_COLUMNS, *events.others]
+    arrays = [pa.array(columns[name], type=kinds[FIXED_COLUMNS.get(name, "dictionary")]) for name in names]
+    table = pa.table(arrays, names=names)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes(), count
+
+
+def read_rows(data: bytes) -> Any:
+    """The ``pyarrow.Table`` in an IPC stream of ``event_rows``."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()
+
+
+def _columns(
+    events: Events, zarr: str, entities: Mapping[str, str], groups: Sequence[tuple[str, float | None]]
+) -> dict[str, list[Any]]:
+    each = range(len(groups))
+    count = events.n_events * len(groups)
+    blank = (None,) * events.n_events
+
+    def repeated(values: Sequence[Any] | None) -> list[Any]:
+        return [value for value in (blank if values is None else values) for _ in each]
+
+    columns: dict[str, list[Any]] = {"store_path": [zarr] * count}
+    for name, entity in _ENTITIES.items():
+        columns[name] = [entities.get(entity)] * count
+    columns["onset_s"] = repeated(events.onset_s)
+    columns["duration_s"] = repeated(events.duration_s)
+    columns["sample_index"] = [sample_index(onset, rate) for onset in events.onset_s for _, rate in groups]
+    columns["group_name"] = [name for _ in events.onset_s for name, _ in groups]
+    columns["trial_type"] = repeated(events.trial_type)
+    columns["value"] = repeated(events.value)
+    columns["hed"] = repeated(events.hed)
+    columns.update((name, repeated(values)) for name, values in events.others.items())
+    return columns

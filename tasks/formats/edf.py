@@ -1,0 +1,41 @@
+"""EDF and EDF+ files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tasks.formats.edf_header import read_header
+from tasks.formats.memory import Shape, in_memory_bytes, streamed_bytes
+from tasks.formats.protocol import Header, Route
+from tasks.formats.shape import shape_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["EDF"]
+
+
+class EDF:
+    """EDF: streamed; in memory when rates are mixed or the file needs a tolerant read."""
+
+    name = "edf"
+    source_format = "edf"
+
+    def header(self, primary: Path) -> Header:
+        """Read 256 bytes and 256 more per signal."""
+        return read_header(primary, sample_width=2)
+
+    def route(self, header: Header) -> Route:
+        """biosigIO streams one rate only, and reads whole what its strict reader refuses."""
+        return Route.IN_MEMORY if header.tolerant or len(header.rates_hz) > 1 else Route.STREAMED
+
+    def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
+        """In memory 16 C N (40 for a tolerant read, which goes through MNE); streamed as every streamed format."""
+        shape: Shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=2)
+        if route is Route.IN_MEMORY:
+            return in_memory_bytes(shape, bytes_per_value=40 if header.tolerant else 24)
+        return streamed_bytes(shape)
+
+    def read_target(self, primary: Path) -> Path:
+        """The file itself."""
+        return primary

@@ -1,0 +1,104 @@
+"""EEGLAB .set recordings: MATLAB 5 or 7.3 (HDF5), samples inside or in a .fdt beside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tasks.formats.content import corrupt, empty, not_continuous, reading, require_content, unreadable
+from tasks.formats.memory import in_memory_bytes
+from tasks.formats.protocol import Header, Route
+from tasks.formats.set_fields import SetFields, read_set_fields
+from tasks.formats.shape import shape_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Eeglab"]
+
+_FDT_SAMPLE_BYTES = 4
+
+
+class Eeglab:
+    """EEGLAB: always in memory; MNE loads embedded samples whole anyway and refuses MATLAB 7.3."""
+
+    name = "eeglab"
+    source_format = "eeglab"
+
+    def header(self, primary: Path) -> Header:
+        """Read nbchan, pnts, trials and srate without the sample matrix, and check the size of a .fdt.
+
+        Trials are read here because biosigIO takes an epoched .set with a .fdt for a continuous one.
+        """
+        with reading(primary):
+            fields = read_set_fields(primary)
+        if fields.trials > 1:
+            raise not_continuous(f"{primary.name} holds {fields.trials} epochs")
+        if fields.n_channels is not None and fields.n_channels < 1:
+            raise empty(f"{primary.name} declares no channel")
+        n_samples = fields.n_samples
+        n_channels = fields.n_channels
+        if fields.external is not None:
+            n_samples = self._external_samples(primary, fields)
+        elif fields.matrix is not None:
+            n_channels = self._trusted_channels(primary, fields)
+        rate_hz = fields.rate_hz if fields.rate_hz and fields.rate_hz > 0 else None
+        if rate_hz is None:
+            # biosigIO would assume 1000 Hz, and every onset and duration would be invented.
+            raise unreadable(f"{primary.name} declares no sampling rate")
+        return Header(
+            n_channels=n_channels,
+            n_samples=n_samples,
+            rate_hz=rate_hz,
+            rates_hz=(rate_hz,),
+            sample_bytes=fields.sample_bytes,
+        )
+
+    @staticmethod
+    def _trusted_channels(primary: Path, fields: SetFields) -> int | None:
+        """Nbchan only when the matrix has as many rows; a field edited by hand is no witness."""
+        matrix = fields.matrix or ()
+        if len(matrix) > 2 and matrix[2] > 1:
+            raise not_continuous(f"{primary.name} holds {matrix[2]} epochs")
+        if not matrix or 0 in matrix:
+            raise empty(f"{primary.name} holds no samples")
+        return fields.n_channels if fields.n_channels in {None, matrix[0]} else None
+
+    @staticmethod
+    def _external_samples(primary: Path, fields: SetFields) -> int | None:
+        """Samples in the .fdt: the one of the same stem, else the one the header names.
+
+        Raises
+        ------
+        RecordingFailed
+            ``file_read_error`` when it is missing, ``annex_object_missing`` when it is a pointer,
+            ``corrupt_or_truncated`` when its size is not nbchan x pnts x 4 bytes.
+        """
+        named = (fields.external or "").replace("\\", "/").rsplit("/", 1)[-1]
+        candidates = [primary.with_suffix(".fdt"), *([primary.with_name(named)] if named not in {"", ".", ".."} else [])]
+        for candidate in candidates:
+            if candidate.is_symlink() or candidate.exists():
+                require_content(candidate)
+                size = candidate.stat().st_size
+                break
+        else:
+            raise unreadable(f"the samples of {primary.name} are missing: {candidates[0].name} is not there")
+        if fields.n_channels is None or fields.n_samples is None:
+            return None
+        expected = fields.n_channels * fields.n_samples * _FDT_SAMPLE_BYTES
+        if size != expected:
+            raise corrupt(f"{candidate.name} holds {size} bytes, {primary.name} declares {expected}")
+        return fields.n_samples
+
+    def route(self, header: Header) -> Route:  # noqa: ARG002 - one route whatever the header says
+        """In memory."""
+        return Route.IN_MEMORY
+
+    def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:  # noqa: ARG002 - one route
+        """Single precision 4 C N + 7.1 C M; double precision holds the matrix twice while it is unpacked."""
+        shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=header.sample_bytes)
+        per_value = 4.0 if header.sample_bytes <= 4 else 16.0
+        return in_memory_bytes(shape, bytes_per_value=per_value, bytes_per_served_value=7.1 if per_value == 4.0 else 14.2)
+
+    def read_target(self, primary: Path) -> Path:
+        """The .set."""
+        return primary

@@ -1,0 +1,48 @@
+"""Digests that say whether a store is still true to what it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["options_fingerprint", "pairs_encoding", "source_fingerprint"]
+
+
+def pairs_encoding(pairs: Iterable[tuple[str, str]]) -> bytes:
+    """The pairs, sorted, as bytes from which they could be read back.
+
+    Every text stands behind its length, so that no two sets of pairs give the same bytes: without it ("a", "bc") and
+    ("ab", "c") would. Bytes of a name that are no UTF-8 are taken as they are.
+    """
+    encoded: list[bytes] = []
+    for pair in sorted(pairs):
+        for text in pair:
+            raw = text.encode("utf-8", "surrogateescape")
+            encoded.append(b"%d:%b" % (len(raw), raw))
+    return b"".join(encoded)
+
+
+def source_fingerprint(inputs: Mapping[str, str]) -> str:
+    """64 hex characters (SHA-256) that change when an input is added, removed, renamed or changed.
+
+    Parameters
+    ----------
+    inputs
+        Path -> content id of every member, companion and sidecar of a recording. Their order does not matter.
+    """
+    return hashlib.sha256(pairs_encoding(inputs.items())).hexdigest()
+
+
+def options_fingerprint(options: Mapping[str, object]) -> str:
+    """64 hex characters (SHA-256) that change when an option of the conversion changes.
+
+    Parameters
+    ----------
+    options
+        Everything of ours besides the source that decides the bytes of a store, as JSON values.
+    """
+    return hashlib.sha256(json.dumps(options, sort_keys=True, allow_nan=False).encode("ascii")).hexdigest()
