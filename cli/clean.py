@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import re
 import shutil
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,10 +21,19 @@ if TYPE_CHECKING:
 
     from infra.settings import Settings
 
-__all__ = ["Removable", "clean_home", "hold_everything", "removables"]
+__all__ = ["Removable", "clean_home", "removables"]
 
-_LOCKED = ("run/*.users", "run/*.supervisor", "leases/*")
-"""Below the home: what commands, supervisors and owners of a dataset hold locked while they live."""
+_STATE = {
+    "postgres": "state: data of our Postgres",
+    "prefect": "state: our Prefect's own",
+    "run": "state: sockets and locks",
+    "leases": "state: locks of those who hold a dataset",
+    "demo": "state: of the demonstration",
+    "logs": "logs of our servers",
+}
+"""Folders below the home. A setting may point the home at a folder with other things in it, so those alone are removed."""
+_ATTEMPT = re.compile(r"(?:.*[-_.])?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?:[-_.].*)?|[0-9a-f]{32}")
+"""Scratch is named after its attempt. ``ZARRMILL_SCRATCH`` may be shared with others, so nothing else there is removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,23 +50,20 @@ def clean_home(*, execute: bool, scratch_only: bool, as_json: bool) -> int:
 
     Raises
     ------
-    Busy
-        A command or a server still uses them.
+    Busy, Refused
+        A run or a server still uses them.
     """
     settings = prepare(verbose=False, as_json=as_json)
     found = removables(settings, scratch_only=scratch_only)
-    if as_json:
-        rows = [{"path": str(each.path), "what": each.what, "size_bytes": each.size_bytes} for each in found]
-        typer.echo(json_line({"remove": rows, "executed": execute}))
-    else:
+    if not as_json:
         for each in found:
             typer.echo(f"{each.path}  {format_bytes(each.size_bytes)}  {each.what}")
         typer.echo(_verdict(settings, found, execute=execute))
     if execute and found:
-        with ExitStack() as held:
-            hold_everything(settings.home, held)
-            for each in found:
-                shutil.rmtree(each.path)
+        _remove(settings, found)
+    if as_json:
+        rows = [{"path": str(each.path), "what": each.what, "size_bytes": each.size_bytes} for each in found]
+        typer.echo(json_line({"remove": rows, "executed": execute}))
     return 0
 
 
@@ -72,39 +77,42 @@ def _verdict(settings: Settings, found: list[Removable], *, execute: bool) -> st
 
 def removables(settings: Settings, *, scratch_only: bool) -> list[Removable]:
     """What there is to remove, scratch first. Served datasets are never part of it."""
-    folders = [(settings.scratch, "scratch: recordings under conversion and what crashes left")]
-    if not scratch_only:
-        ours = "" if settings.database_url is not None else " with the database of what was converted"
-        folders.append((settings.home, f"state: Postgres{ours}, Prefect, logs and locks of this machine"))
-    return [
-        Removable(path=folder, what=what, size_bytes=_size(folder, without=settings.scratch))
-        for folder, what in folders
-        if folder.is_dir()
-    ]
+    folders = [(folder, "scratch: of one attempt") for folder in _scratch(settings.scratch)]
+    if not scratch_only and settings.home.is_dir():
+        folders += [(settings.home / name, what) for name, what in _STATE.items()]
+        folders += [(folder, _STATE["postgres"]) for folder in _kept_aside(settings.home)]
+    return [Removable(path=folder, what=what, size_bytes=_size(folder)) for folder, what in folders if folder.is_dir()]
 
 
-def hold_everything(home: Path, held: ExitStack) -> None:
-    """Lock whatever a living command would hold, so that none can begin meanwhile.
-
-    Raises
-    ------
-    Busy
-        One of them is held.
-    """
-    for path in (path for pattern in _LOCKED for path in sorted(home.glob(pattern)) if path.is_file()):
-        handle = held.enter_context(path.open("rb"))
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Busy(
-                f"{path} is in use; wait until commands and servers of {home} have ended, then clean again"
-            ) from None
+def _scratch(folder: Path) -> Iterator[Path]:
+    if folder.is_dir():
+        yield from (entry for entry in sorted(folder.iterdir()) if _ATTEMPT.fullmatch(entry.name) and entry.is_dir())
 
 
-def _size(folder: Path, *, without: Path) -> int:
-    return sum(entry.lstat().st_size for entry in _files(folder) if folder == without or without not in entry.parents)
+def _kept_aside(home: Path) -> Iterator[Path]:
+    """Data of our Postgres that cannot lie in the home, because root may not run it there."""
+    from infra.home import Home
+    from infra.postgres_place import place
+
+    if (home / "postgres").is_dir():
+        data = place(Home(home))
+        if home not in data.parents:
+            yield data.parent
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for where, _folders, names in os.walk(folder):
-        yield from (Path(where, name) for name in names)
+def _size(folder: Path) -> int:
+    return sum(Path(where, name).lstat().st_size for where, _folders, names in os.walk(folder) for name in names)
+
+
+def _remove(settings: Settings, found: list[Removable]) -> None:
+    """Remove what was named, with our own servers ended and nobody able to start them meanwhile."""
+    from infra.home import Home
+    from infra.locks import is_held
+    from infra.services import stopped
+
+    for lease in sorted(Path(settings.home, "leases").glob("*")):
+        if is_held(lease):
+            raise Busy(f"a run holds a dataset ({lease.name}); wait until it has ended, then clean again")
+    with stopped(Home(settings.home)):
+        for each in found:
+            shutil.rmtree(each.path)

@@ -35,6 +35,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help and plain errors: quick, and the same in a log
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -72,7 +73,10 @@ def plan(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Show what convert would do, and why. Writes nothing."""
+    """Show what convert would do, and why.
+
+    Writes nothing.
+    """
     with boundary(verbose=verbose, as_json=as_json):
         request = read_request(
             source,
@@ -125,13 +129,17 @@ def convert(
 @app.command()
 def status(
     dataset: Annotated[
-        str | None, typer.Argument(help="One dataset's id. Default: all of them.", show_default=False)
+        str | None,
+        typer.Argument(metavar="DATASET", help="One dataset's id. Default: all of them.", show_default=False),
     ] = None,
     to: Target = DEFAULT_TARGET,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Show how datasets stand: coverage, last runs, what waits, what failed."""
+    """Show how datasets stand.
+
+    Coverage, the last runs, what failed, what waits and until when.
+    """
     with boundary(verbose=verbose, as_json=as_json):
         from cli.status import show_status
 
@@ -141,12 +149,17 @@ def status(
 @app.command()
 def why(
     dataset: DatasetArgument,
-    path: Annotated[str, typer.Argument(help="The recording's path in the dataset.", show_default=False)],
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="The recording's path in the dataset.", show_default=False)
+    ],
     to: Target = DEFAULT_TARGET,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Show why one recording is as it is: its state, every attempt, memory, seconds, versions."""
+    """Show why a recording is as it is.
+
+    Its state and the reason, every attempt with memory, seconds and versions, and what its store discloses.
+    """
     with boundary(verbose=verbose, as_json=as_json):
         from cli.why import show_why
 
@@ -164,7 +177,10 @@ def serve(
     ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Serve a target's datasets to this machine, read-only, until interrupted."""
+    """Serve a target to this machine, read-only.
+
+    Answers on 127.0.0.1 until interrupted, at the addresses that the documents name.
+    """
     with boundary(verbose=verbose):
         from cli.serve import serve_target
 
@@ -173,7 +189,9 @@ def serve(
 
 @app.command()
 def demo(
-    folder: Annotated[str, typer.Argument(help="Where the dataset is written.")] = DEFAULT_DEMO_FOLDER,
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Where the dataset is written.")
+    ] = DEFAULT_DEMO_FOLDER,
     *,
     to: Target = DEFAULT_TARGET,
     workers: Workers = None,
@@ -182,7 +200,10 @@ def demo(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Write a small made-up BIDS dataset with planted faults, convert it, and say where to look."""
+    """Write a made-up dataset, convert it, say where to look.
+
+    The dataset is small, has EEG, MEG, iEEG and EMG, and four faults planted on purpose.
+    """
     with boundary(verbose=verbose, as_json=as_json):
         request = read_request(
             folder,
@@ -211,7 +232,10 @@ def clean(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Remove scratch and state of this machine. Names them first; what is served stays."""
+    """Remove scratch and state of this machine.
+
+    Names them first, and removes them with --execute. What is served stays.
+    """
     with boundary(verbose=verbose, as_json=as_json):
         from cli.clean import clean_home
 

@@ -20,8 +20,10 @@ DEFAULT_REBUILD_ON = "options,engine"
 
 Mode = Literal["auto", "full", "retry-pending"]
 
-Source = Annotated[str, typer.Argument(help="The BIDS dataset: a folder.", show_default=False)]
-DatasetArgument = Annotated[str, typer.Argument(help="The dataset's id, such as xx000001.", show_default=False)]
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help="The BIDS dataset: a folder.", show_default=False)]
+DatasetArgument = Annotated[
+    str, typer.Argument(metavar="DATASET", help="The dataset's id, such as xx000001.", show_default=False)
+]
 Target = Annotated[str, typer.Option("--to", metavar="TARGET", help="Where datasets are served from: a folder.")]
 DatasetId = Annotated[
     str | None,

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
 
+    from cli.tally import Running
     from flows.request import ProgressEvent
     from tasks.convert.order import AttemptReport
 
 __all__ = ["JsonProgress", "LiveProgress", "PlainProgress", "Progress", "event_object", "open_progress"]
 
 _RUNNING_SHOWN = 5
+_BAR_WIDTH = 30
 _LINE_PER_RECORDING_UP_TO = 100
 _LINE_EVERY_S = 5.0
 
@@ -190,46 +194,56 @@ class LiveProgress:
     def render(self) -> RenderableType:
         """Draw the display as it is now."""
         from rich.console import Group
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
         from rich.text import Text
 
         with self._lock:
             tally, running = self._tally, self._tally.largest_running_first()
             head = Text.assemble((tally.dataset_id or "zarrmill", "bold"), f"  {tally.stage}")
-            counts, eta_s = tally.counts, tally.eta_s()
-            bars = Table.grid(padding=(0, 1))
-            bars.add_row(
-                "recordings",
-                ProgressBar(total=max(1, tally.to_convert), completed=tally.ended, width=30),
-                Text.assemble(
-                    f"{tally.ended:,} of {tally.to_convert:,}  ",
-                    (f"{counts['done']:,} done", "green"),
-                    "  ",
-                    (f"{counts['failed']:,} failed", "red" if counts["failed"] else "dim"),
-                    "  ",
-                    (f"{counts['pending']:,} pending", "yellow" if counts["pending"] else "dim"),
-                ),
-            )
-            bars.add_row(
-                "bytes",
-                ProgressBar(total=max(1, tally.bytes_total), completed=tally.bytes_ended, width=30),
-                f"{format_bytes(tally.bytes_ended)} of {format_bytes(tally.bytes_total)}"
-                + (f", {duration(eta_s)} to go" if eta_s is not None else ""),
-            )
-            bars.add_row(
-                "memory",
-                ProgressBar(total=max(1, tally.memory_allowed_bytes), completed=tally.memory_in_use_bytes, width=30),
-                f"{format_bytes(tally.memory_in_use_bytes)} of {format_bytes(tally.memory_allowed_bytes)}",
-            )
-            largest = Table.grid(padding=(0, 2))
-            for each in running[:_RUNNING_SHOWN]:
-                largest.add_row(
-                    Text(each.path, overflow="ellipsis", no_wrap=True),
-                    format_bytes(each.size_bytes),
-                    f"{format_bytes(each.permitted_bytes)} permitted",
-                    duration(tally.seconds_running(each)),
-                )
             more = len(running) - _RUNNING_SHOWN
             rest = [Text(f"… and {more:,} more running", "dim")] if more > 0 else []
-        return Group(head, bars, largest, *rest)
+            return Group(head, _bars(tally), _largest(tally, running[:_RUNNING_SHOWN]), *rest)
+
+
+def _bars(tally: Tally) -> Table:
+    """Recordings, bytes and memory, each with its bar."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    counts, eta_s = tally.counts, tally.eta_s()
+    bars = Table.grid(padding=(0, 1))
+
+    def row(name: str, part: int, whole: int, words: str | Text) -> None:
+        bars.add_row(name, ProgressBar(total=max(1, whole), completed=part, width=_BAR_WIDTH), words)
+
+    said = Text.assemble(
+        f"{tally.ended:,} of {tally.to_convert:,}  ",
+        (f"{counts['done']:,} done", "green"),
+        "  ",
+        (f"{counts['failed']:,} failed", "red" if counts["failed"] else "dim"),
+        "  ",
+        (f"{counts['pending']:,} pending", "yellow" if counts["pending"] else "dim"),
+    )
+    row("recordings", tally.ended, tally.to_convert, said)
+    left = f", {duration(eta_s)} to go" if eta_s is not None else ""
+    read = f"{format_bytes(tally.bytes_ended)} of {format_bytes(tally.bytes_total)}"
+    row("bytes", tally.bytes_ended, tally.bytes_total, read + left)
+    memory = f"{format_bytes(tally.memory_in_use_bytes)} of {format_bytes(tally.memory_allowed_bytes)}"
+    row("memory", tally.memory_in_use_bytes, tally.memory_allowed_bytes, memory)
+    return bars
+
+
+def _largest(tally: Tally, running: list[Running]) -> Table:
+    """The largest recordings under way, with how long they have been."""
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = Table.grid(padding=(0, 2))
+    for each in running:
+        rows.add_row(
+            Text(each.path, overflow="ellipsis", no_wrap=True),
+            format_bytes(each.size_bytes),
+            f"{format_bytes(each.permitted_bytes)} permitted",
+            duration(tally.seconds_running(each)),
+        )
+    return rows

@@ -20,15 +20,15 @@ def serve_target(to: str, *, port: int | None, verbose: bool) -> None:
     Refused
         There is no such folder, or the port is taken.
     """
-    import uvicorn
-
-    from api.app import create_app
-
     settings = prepare(verbose=verbose)
     root, at = Path(target_url(to, settings)), port or settings.port
     if not root.is_dir():
         raise Refused(f"{root} is no folder; convert something to it first, or name another one with --to")
     _free(at)
+    import uvicorn
+
+    from api.app import create_app
+
     typer.echo(f"serving {root} at http://127.0.0.1:{at}/catalog.json; Ctrl-C ends it")
     if at != settings.port:
         typer.echo(f"the documents name port {settings.port}, so their links will not lead here", err=True)

@@ -24,15 +24,15 @@ def run_worker(
     Refused
         No scheduler is named, or no database that other machines reach too.
     """
-    from infra.cluster import worker_command, worker_environment
-    from infra.sizes import parse_bytes
-
     settings = prepare(verbose=verbose)
     address = scheduler or settings.dask_address
     if address is None:
         raise Refused("no scheduler: name one with --scheduler tcp://host:8786, or set ZARRMILL_DASK_ADDRESS")
     if settings.database_url is None:
         raise Refused("a worker for an external scheduler needs ZARRMILL_DATABASE_URL, the one that convert uses")
+    from infra.cluster import worker_command, worker_environment
+    from infra.sizes import parse_bytes
+
     command = worker_command(
         settings,
         scheduler=address,

@@ -25,7 +25,7 @@ _VALUE = r"[^\s&\"'<>]+"
 _SEPARATOR = r"(?:[\"']\s*[,:=]|\s*[:=])\s*(?:b(?=[\"']))?"
 _HEADERS = r"authorization|proxy-authorization|cookie|set-cookie|x-webhook-token|x-auth-token|x-api-key|x-access-token"
 _LABELS = (
-    r"(?:[a-z0-9]+[_-])*(?:passw(?:or)?d|passphrase|pwd|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key"
+    r"[a-z0-9_-]*(?:passw(?:or)?d|passphrase|pwd|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key"
     r"|access[_-]?token|auth[_-]?token|session[_-]?token|security[_-]?token|refresh[_-]?token|webhook[_-]?token|callback[_-]?token"
     r"|client[_-]?secret)"
 )
@@ -38,7 +38,7 @@ _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"(?i)(bearer\s+(?:tokens?\s*[:=]?\s*)?){_VALUE}"), rf"\g<1>{_S}"),
     (re.compile(r"(?i)(\bbasic\s+)(?=\S*[0-9=+/])[a-z0-9+/=]{8,}"), rf"\g<1>{_S}"),
     # user:password@host and token@host, in any scheme.
-    (re.compile(r"(://)[^\s/@\"'<>]+:(?![0-9]+(?:[/?#]|$))[^\s\"'<>]+@"), rf"\g<1>{_S}@"),
+    (re.compile(r"(://)[^\s/@\"'<>]+:[^\s\"'<>]+@"), rf"\g<1>{_S}@"),
     (re.compile(r"(://)[^\s/@\"'<>]+@"), rf"\g<1>{_S}@"),
     # Query parameters.
     (re.compile(rf"(?i)(x-amz-[a-z0-9-]+(?:=|%3d)){_VALUE}"), rf"\g<1>{_S}"),
@@ -50,7 +50,7 @@ _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     # Labels that mean a secret wherever they stand; a bare key=value is nobody's business.
     (re.compile(rf"(?i)((?<![a-z0-9])signature(?:[\"']\s*[:=]|\s*[:=])\s*[\"']?){_VALUE}"), rf"\g<1>{_S}"),
-    (re.compile(rf"(?i)((?<![a-z0-9]){_LABELS}(?:[\"']\s*[,:=]|\s*[:=])\s*[\"']?){_VALUE}"), rf"\g<1>{_S}"),
+    (re.compile(rf"(?i)((?<![a-z0-9_-]){_LABELS}(?:[\"']\s*[,:=]|\s*[:=])\s*[\"']?){_VALUE}"), rf"\g<1>{_S}"),
     (
         re.compile(rf"((?<![\w-])(?:token|secret|[A-Z][A-Z0-9_]*_(?:TOKEN|SECRET|KEY|PASSWORD))=[\"']?){_VALUE}"),
         rf"\g<1>{_S}",
@@ -59,13 +59,12 @@ _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?:AKIA|ASIA)[A-Z0-9]{16,}"), _S),
     (re.compile(r"(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,}"), _S),
     (re.compile(r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"), _S),
-    # A 40-character AWS secret key. A commit is 40 characters too, but hexadecimal; three kinds of character are asked.
-    (
-        re.compile(
-            r"(?<![A-Za-z0-9+/])(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])(?=[A-Za-z+/]*[0-9])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])"
-        ),
-        SECRET,
-    ),
+)
+
+# A 40-character AWS secret key, looked for when paths are gone. A commit is 40 characters too, but hexadecimal; so one of
+# each kind of character is asked.
+_SECRET_KEY = re.compile(
+    r"(?<![A-Za-z0-9+/])(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])(?=[A-Za-z+/]*[0-9])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])"
 )
 
 # Before a slash that begins an absolute path stands none of these: they make it a relative path, a unit or a quotient.
@@ -121,7 +120,7 @@ def _once(line: str, limit: int) -> str:
         line = line.replace(mark, character)
     for pattern, replacement in _SECRETS:
         line = pattern.sub(replacement, line)
-    line = _PLACES.sub(_without_place, line)
+    line = _SECRET_KEY.sub(_S, _PLACES.sub(_without_place, line))
     return _cut(line, limit).strip()
 
 

@@ -13,7 +13,16 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, Integer, UniqueConstraint, text
+from sqlalchemy import (
+    CheckConstraint,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, Count, DatasetKey, Flag, Json, Key, Moment, Path, RunKey
@@ -266,7 +275,7 @@ class Attempt(Base):
     __tablename__ = "attempts"
     __table_args__ = (
         Index("uq_attempts_one_counted", "recording_pk", "run_id", unique=True, postgresql_where=text("counted")),
-        Index(None, "recording_pk", "started_at"),
+        Index(None, "recording_pk", "ordinal"),
         Index(
             "ix_attempts_measured", "format", "route", "ended_at", postgresql_where=text("measured_bytes IS NOT NULL")
         ),
@@ -283,6 +292,7 @@ class Attempt(Base):
         CheckConstraint("length(error) <= 4000 AND length(traceback) <= 16000", name="thin"),
     )
     id: Mapped[UUID] = mapped_column(primary_key=True)
+    ordinal: Mapped[int] = mapped_column(Identity(always=True))
     recording_pk: Mapped[int] = mapped_column(ForeignKey("recordings.pk", ondelete="CASCADE"))
     run_id: Mapped[RunKey]
     worker: Mapped[str]

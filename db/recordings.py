@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import text
 
 from contract.codes import FailureCode, PendingReason, WhyDue
-from db.apply import PlannedAction, PlannedRow, apply_plan, unpack_inputs
+from db.apply import Applied, PlannedAction, PlannedRow, apply_plan, unpack_inputs
 from db.attempts import Ended, Measured, claim, done, fail, postpone, release, renew_attempts
 from db.expiry import expire
 from db.stores import StoreRow
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from db.datasets import Dataset
 
 __all__ = [
+    "Applied",
     "AttemptRecord",
     "Ended",
     "Measured",
@@ -234,7 +235,7 @@ def why(c: Connection, *, dataset: Dataset, path: str) -> RecordingHistory | Non
     attempts = c.execute(
         text("""
             SELECT a.*, u.number, u.zarrmill, u.engine, u.biosigio FROM attempts a JOIN runs u ON u.id = a.run_id
-            WHERE a.recording_pk = :recording ORDER BY a.started_at, a.id
+            WHERE a.recording_pk = :recording ORDER BY a.ordinal
         """),
         {"recording": row.pk},
     )

@@ -35,6 +35,7 @@ __all__ = [
     "pack_digests",
     "removed",
     "stores_to_remove",
+    "stream",
     "unpack_digests",
 ]
 
@@ -55,6 +56,8 @@ class StoreRow:
         Its rows of events.parquet, one Arrow IPC stream; None without an events.tsv.
     source_key
         git-annex key of the primary member; None where there is no single one.
+    size_bytes
+        Bytes of the primary source member, for the manifest beside ``source_key``.
     duration_s
         Length of its longest channel group.
     """
@@ -105,8 +108,10 @@ def unpack_digests(packed: bytes) -> dict[str, tuple[int, str]]:
     return {name: (size, sha256) for name, (size, sha256) in json.loads(zlib.decompress(packed)).items()}
 
 
-def _stream(c: Connection, sql: str, values: dict[str, Any], *, rows: int = 500) -> Iterator[Any]:
-    result = c.execution_options(stream_results=True, yield_per=rows).execute(text(sql), values)
+def stream(c: Connection, sql: str, values: dict[str, Any], *, rows: int = 500) -> Iterator[Any]:
+    """Rows of a query by a server-side cursor, ``rows`` at a time."""
+    # options of the statement: set on the connection they would stay there
+    result = c.execute(text(sql), values, execution_options={"stream_results": True, "yield_per": rows})
     try:
         yield from result
     finally:
@@ -119,7 +124,7 @@ def entries(c: Connection, *, dataset: Dataset, published: bool = True) -> Itera
     With ``published=False`` also of stores that the index no longer names but that still stand at the target.
     """
     which = SERVED if published else "true"
-    return _stream(
+    return stream(
         c,
         f"""SELECT s.zarr, s.entry FROM stores s JOIN recordings r ON r.pk = s.recording_pk
             WHERE s.dataset_pk = :dataset AND {which} ORDER BY s.zarr""",
@@ -129,7 +134,7 @@ def entries(c: Connection, *, dataset: Dataset, published: bool = True) -> Itera
 
 def events(c: Connection, *, dataset: Dataset) -> Iterator[tuple[str, bytes]]:
     """(store path, Arrow IPC stream) of the published stores that have an events.tsv, ordered by store path."""
-    return _stream(
+    return stream(
         c,
         f"""SELECT s.zarr, s.events FROM stores s JOIN recordings r ON r.pk = s.recording_pk
             WHERE s.dataset_pk = :dataset AND {SERVED} AND s.events IS NOT NULL ORDER BY s.zarr""",

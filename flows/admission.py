@@ -9,11 +9,12 @@ Costs O(log n) per placement in the number of waiting recordings and O(workers) 
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from sortedcontainers import SortedKeyList
+from sortedcontainers import SortedList
 
 __all__ = ["Admission", "Capacity", "Ledger", "OverCommitError", "Placement", "Request"]
 
@@ -25,7 +26,7 @@ class OverCommitError(RuntimeError):
     """A placement that a worker has no room for: a defect of the caller, never a condition of the machine."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Request:
     """One recording that waits. ``memory_bytes`` is what it is permitted, and so what it is charged."""
 
@@ -143,12 +144,12 @@ class Ledger:
         return list(self._held)
 
 
-def _by_memory(request: Request) -> int:
-    return request.memory_bytes
+_Open = tuple[int, str, Ledger]
 
 
-def _by_scratch(request: Request) -> int:
-    return request.scratch_bytes
+_Entry = tuple[
+    int, int, Request
+]  # bytes, serial number, request: unique, so that finding an entry never walks its equals
 
 
 class Admission:
@@ -158,9 +159,11 @@ class Admission:
         self._age_s = age_s
         self._workers: dict[str, Ledger] = {}
         self._where: dict[Hashable, str] = {}
-        self._by_memory = SortedKeyList(key=_by_memory)
-        self._by_scratch = SortedKeyList(key=_by_scratch)
-        self._alone = SortedKeyList(key=_by_memory)
+        self._by_memory: SortedList[_Entry] = SortedList()
+        self._by_scratch: SortedList[_Entry] = SortedList()
+        self._alone: SortedList[_Entry] = SortedList()
+        self._serials: dict[Hashable, int] = {}
+        self._next_serial = 0
         self._passed_over: tuple[Request, float] | None = None
         self._draining: tuple[Request, str] | None = None
 
@@ -187,27 +190,34 @@ class Admission:
         return {name: ledger.capacity for name, ledger in self._workers.items()}
 
     def add(self, request: Request) -> None:
-        """Let ``request`` wait."""
+        """Let ``request`` wait. Raises ValueError when its key waits already."""
+        if request.key in self._serials:
+            raise ValueError(f"{request.key} waits already")
+        serial = self._serials[request.key] = self._next_serial
+        self._next_serial += 1
         if request.alone:
-            self._alone.add(request)
+            self._alone.add((request.memory_bytes, serial, request))
         else:
-            self._by_memory.add(request)
-            self._by_scratch.add(request)
+            self._by_memory.add((request.memory_bytes, serial, request))
+            self._by_scratch.add((request.scratch_bytes, serial, request))
 
     def withdraw(self, request: Request) -> None:
-        """Let ``request`` wait no longer. Raises ValueError when it does not."""
+        """Let ``request`` wait no longer. Raises KeyError when it does not."""
+        serial = self._serials.pop(request.key)
         if request.alone:
-            self._alone.remove(request)
+            self._alone.remove((request.memory_bytes, serial, request))
         else:
-            self._by_memory.remove(request)
-            self._by_scratch.remove(request)
+            self._by_memory.remove((request.memory_bytes, serial, request))
+            self._by_scratch.remove((request.scratch_bytes, serial, request))
         if self._draining is not None and self._draining[0] is request:
             self._draining = None
 
     def waiting(self) -> Iterator[Request]:
         """Everything that waits, largest first, those that run alone last."""
-        yield from reversed(self._by_memory)
-        yield from reversed(self._alone)
+        for entry in reversed(self._by_memory):
+            yield entry[2]
+        for entry in reversed(self._alone):
+            yield entry[2]
 
     def set_worker(self, worker: str, capacity: Capacity) -> None:
         """Let a worker join, or change what it has."""
@@ -256,8 +266,9 @@ class Admission:
     def place(self, now: float, *, at_most: int | None = None) -> list[Placement]:
         """Charge and return what starts now."""
         placements: list[Placement] = []
+        open_ = self._open_workers()
         while at_most is None or len(placements) < at_most:
-            found = self._next(now)
+            found = self._drained() or self._next(open_)
             if found is None:
                 break
             request, worker = found
@@ -265,69 +276,80 @@ class Admission:
             self._where[request.key] = worker
             self.withdraw(request)
             placements.append(Placement(request, worker))
+            _moved(open_, worker)
+        self._keep_clock(now)
         return placements
 
-    def _next(self, now: float) -> tuple[Request, str] | None:
-        drained = self._drained(now)
-        if drained is not None:
-            return drained
+    def _open_workers(self) -> list[_Open]:
+        """Workers that take something new, the least free memory first."""
         open_ = [
             (ledger.free_memory_bytes, name, ledger)
             for name, ledger in self._workers.items()
             if ledger.free_slots > 0 and not ledger.is_taken_alone and name != self.draining
         ]
+        return sorted(open_, key=lambda entry: entry[:2])
+
+    def _next(self, open_: list[_Open]) -> tuple[Request, str] | None:
         if not open_:
             return None
-        open_.sort(key=lambda entry: entry[:2])
-        if self._by_memory:
-            return self._largest_that_fits(open_)
-        return self._one_alone(open_)
+        return self._largest_that_fits(open_) if self._by_memory else self._one_alone(open_)
 
-    def _drained(self, now: float) -> tuple[Request, str] | None:
-        """Keep the clock of the largest waiting recording, and see whether the worker drained for it is ready."""
+    def _drained(self) -> tuple[Request, str] | None:
+        if self._draining is None:
+            return None
+        request, worker = self._draining
+        return self._draining if self._workers[worker].fits(request) else None
+
+    def _keep_clock(self, now: float) -> None:
+        """See how long the largest waiting recording has been passed over; drain a worker for it when it is too long."""
         if self._draining is not None:
-            request, worker = self._draining
-            return (request, worker) if self._workers[worker].fits(request) else None
+            return
         head = self._largest_placeable()
-        if head is None:
-            self._passed_over = None
-            return None
-        if self._passed_over is None or self._passed_over[0] is not head:
-            self._passed_over = (head, now)
-            return None
-        if now - self._passed_over[1] < self._age_s:
-            return None
-        able = [(ledger.free_memory_bytes, name) for name, ledger in self._workers.items() if ledger.could_ever_fit(head)]
-        self._draining = (head, max(able)[1])
-        return self._drained(now)
+        if head is None or self._passed_over is None or self._passed_over[0] is not head:
+            self._passed_over = None if head is None else (head, now)
+        elif now - self._passed_over[1] >= self._age_s:
+            able = [(led.free_memory_bytes, name) for name, led in self._workers.items() if led.could_ever_fit(head)]
+            self._draining = (head, max(able)[1])
 
     def _largest_placeable(self) -> Request | None:
-        largest = max((ledger.capacity.memory_bytes for ledger in self._workers.values() if ledger.capacity.slots), default=-1)
-        at = self._by_memory.bisect_key_right(largest) - 1
+        """Return the largest waiting recording that some worker could take when empty."""
+        ledgers = list(self._workers.values())
+        largest = max((ledger.capacity.memory_bytes for ledger in ledgers if ledger.capacity.slots), default=-1)
+        at = self._by_memory.bisect_left((largest + 1,)) - 1
         for index in range(at, max(at - _LOOK_AHEAD, -1), -1):
-            request: Request = self._by_memory[index]
-            if any(ledger.could_ever_fit(request) for ledger in self._workers.values()):
+            request: Request = self._by_memory[index][2]
+            if any(ledger.could_ever_fit(request) for ledger in ledgers):
                 return request
         return None
 
-    def _largest_that_fits(self, open_: list[tuple[int, str, Ledger]]) -> tuple[Request, str] | None:
-        at = self._by_memory.bisect_key_right(open_[-1][0]) - 1
+    def _largest_that_fits(self, open_: list[_Open]) -> tuple[Request, str] | None:
+        at = self._by_memory.bisect_left((open_[-1][0] + 1,)) - 1
         for index in range(at, max(at - _LOOK_AHEAD, -1), -1):
-            found = _tightest(self._by_memory[index], open_)
+            found = _tightest(self._by_memory[index][2], open_)
             if found is not None:
                 return found
         # All of the largest need more scratch than there is: what needs the least can still go.
-        return _tightest(self._by_scratch[0], open_)
+        return _tightest(self._by_scratch[0][2], open_)
 
-    def _one_alone(self, open_: list[tuple[int, str, Ledger]]) -> tuple[Request, str] | None:
-        for request in reversed(self._alone):
-            found = _tightest(request, open_)
+    def _one_alone(self, open_: list[_Open]) -> tuple[Request, str] | None:
+        for entry in reversed(self._alone):
+            found = _tightest(entry[2], open_)
             if found is not None:
                 return found
         return None
 
 
-def _tightest(request: Request, open_: list[tuple[int, str, Ledger]]) -> tuple[Request, str] | None:
+def _moved(open_: list[_Open], worker: str) -> None:
+    """Put ``worker`` where it now belongs in ``open_``, or out of it."""
+    at = next((at for at, entry in enumerate(open_) if entry[1] == worker), None)
+    if at is None:
+        return
+    ledger = open_.pop(at)[2]
+    if ledger.free_slots > 0 and not ledger.is_taken_alone:
+        bisect.insort(open_, (ledger.free_memory_bytes, worker, ledger), key=lambda entry: entry[:2])
+
+
+def _tightest(request: Request, open_: list[_Open]) -> tuple[Request, str] | None:
     """Return the request with the worker that has the least memory left of those it fits; ``open_`` ascends by it."""
     for free, name, ledger in open_:
         if free >= request.memory_bytes and ledger.fits(request):

@@ -1,5 +1,325 @@
-"""placeholder"""
+"""The Dask cluster that a command uses: one of its own for its length, or the one of ``ZARRMILL_DASK_ADDRESS``.
+
+Our own is a scheduler and one worker under a nanny, each a process under the dask command, all on 127.0.0.1. The worker is one
+process whatever the number of slots, because it only supervises: each conversion is a child of its own. Both processes end when
+the command does, however it ends: the kernel sends them SIGKILL as soon as a pipe that only the command holds open closes.
+"""
+
 from __future__ import annotations
-from collections.abc import Mapping
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from contract.errors import Refused, ZarrmillError
+from contract.layout import CONVERSION_REVISION
+from infra.home import Home, private_folder
+from infra.host import host_key, is_memory_backed, memory_budget_bytes, process_started, scratch_budget_bytes
+from infra.settings import Settings, inherited_environment, load_settings
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = [
+    "ClusterFailed",
+    "WorkerIdentity",
+    "child_environment",
+    "cluster",
+    "default_slots",
+    "identify",
+    "worker_command",
+    "worker_environment",
+]
+
+_LOG = logging.getLogger("zarrmill.cluster")
+_START_TIMEOUT_S: Final = 60.0
+_STOP_PATIENCE_S: Final = 3.0
+_LOG_BYTES: Final = 16 << 20
+_EXTRA_THREADS: Final = 6  # threads for fetching, uploading and the edges of recordings beside those that convert
+_F_SETSIG: Final = getattr(fcntl, "F_SETSIG", 10)
+
+_CHILD_VARIABLES: Final = {
+    # pyarrow's allocator would start a thread in the fork server, and its own pool reserves a gigabyte of VmData.
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+}
+_DASK_VARIABLES: Final = {
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",  # we decide what runs again, and alone
+    "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False",
+    "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
+    "DASK_DISTRIBUTED__WORKER__MEMORY__TARGET": "False",
+    "DASK_DISTRIBUTED__WORKER__MEMORY__SPILL": "False",
+    "DASK_DISTRIBUTED__WORKER__MEMORY__PAUSE": "False",
+    "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
+}
+_SECRETS_OF_THE_COMMAND: Final = ("ZARRMILL_CALLBACK_TOKEN", "ZARRMILL_DATABASE_URL")
+
+
+class ClusterFailed(ZarrmillError):
+    """Our own scheduler or worker did not start."""
+
+    code = "cluster_failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerIdentity:
+    """Who a Dask worker is: what it runs, and which process of which machine it is."""
+
+    version: str
+    conversion_revision: int
+    host: str
+    host_name: str
+    pid: int
+    started: int | None
+    scratch_in_memory: bool
+
+
 def child_environment(base: Mapping[str, str]) -> dict[str, str]:
-    return {**base, "JE_ARROW_MALLOC_CONF": "background_thread:false", "ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1","OMP_NUM_THREADS":"1","MKL_NUM_THREADS":"1","NUMEXPR_NUM_THREADS":"1"}
+    """The environment of the fork server and its children: one thread each, and none of the command's secrets."""
+    kept = {name: value for name, value in base.items() if name not in _SECRETS_OF_THE_COMMAND}
+    return {**kept, **_CHILD_VARIABLES}
+
+
+def worker_environment(settings: Settings, database_url: str | None = None) -> dict[str, str]:
+    """The environment of a worker. It carries what tasks must not: where the database is, the home and the scratch folder."""
+    if database_url is None and settings.database_url is not None:
+        database_url = settings.database_url.get_secret_value()
+    return inherited_environment(
+        ZARRMILL_DATABASE_URL=database_url,
+        ZARRMILL_HOME=str(settings.home),
+        ZARRMILL_SCRATCH=str(settings.scratch),
+        ZARRMILL_DASK_ADDRESS=None,
+        ZARRMILL_CALLBACK_TOKEN=None,
+        ZARRMILL_CALLBACK_URL=None,
+        **_CHILD_VARIABLES,
+        **_DASK_VARIABLES,
+    )
+
+
+def default_slots() -> int:
+    """How many recordings a worker converts at once when nobody says: the cores it may use."""
+    return max(len(os.sched_getaffinity(0)), 1)
+
+
+def worker_command(
+    settings: Settings,
+    *,
+    scheduler: str,
+    memory_bytes: int | None = None,
+    scratch_bytes: int | None = None,
+    slots: int | None = None,
+    workers_lock: Path | None = None,
+    options: tuple[str, ...] = (),
+) -> list[str]:
+    """The arguments of a Dask worker that converts. ``scheduler`` is an address, or the path of a scheduler file.
+
+    It declares MEMORY and SCRATCH in bytes, from this host's limits less headroom unless given, and SLOT, the number of
+    recordings it converts at once. ``workers_lock`` is held shared (flock) by the worker process while it lives.
+    """
+    scratch = private_folder(settings.scratch)
+    slots = slots or default_slots()
+    memory = memory_budget_bytes(settings.memory_headroom) if memory_bytes is None else memory_bytes
+    disk = scratch_budget_bytes(scratch) if scratch_bytes is None else scratch_bytes
+    where = [scheduler] if "://" in scheduler else ["--scheduler-file", scheduler]
+    return [
+        *(sys.executable, "-P", "-m", "dask", "worker", *where),
+        *("--nworkers", "1", "--nthreads", str(2 * slots + _EXTRA_THREADS)),
+        *("--resources", f"MEMORY={memory},SCRATCH={disk},SLOT={slots}"),
+        *("--memory-limit", "0", "--no-dashboard", "--local-directory", str(scratch / "dask")),
+        # By name: infra knows of no task, a Dask worker imports what it is told to.
+        *("--preload", "infra.worker_lock", "--preload", "tasks.convert.worker_room"),
+        *options,
+        *(() if workers_lock is None else ("--workers-lock", str(workers_lock))),
+    ]
+
+
+def worker_identity() -> WorkerIdentity:
+    """The identity of the worker process that calls it."""
+    settings = load_settings()
+    return WorkerIdentity(
+        version=version("zarrmill"),
+        conversion_revision=CONVERSION_REVISION,
+        host=host_key(),
+        host_name=socket.gethostname(),
+        pid=os.getpid(),
+        started=process_started(os.getpid()),
+        scratch_in_memory=is_memory_backed(settings.scratch),
+    )
+
+
+def identify(client: Client, addresses: list[str]) -> dict[str, WorkerIdentity]:
+    """The identity of each of these workers that answers.
+
+    Raises
+    ------
+    Refused
+        One of them runs another zarrmill, or none.
+    """
+    answers: dict[str, Any] = client.run(worker_identity, workers=addresses, on_error="return")
+    own = (version("zarrmill"), CONVERSION_REVISION)
+    found = {}
+    for address, answer in answers.items():
+        if isinstance(answer, WorkerIdentity):
+            if (answer.version, answer.conversion_revision) != own:
+                raise Refused(
+                    f"the worker {address} runs zarrmill {answer.version} with conversion revision "
+                    f"{answer.conversion_revision}, this command {own[0]} with {own[1]}; install the same version on both"
+                )
+            found[address] = answer
+        elif isinstance(answer, ImportError | AttributeError):
+            raise Refused(
+                f"the worker {address} cannot load zarrmill {own[0]}; start it with `zarrmill worker` of this version",
+                detail=repr(answer),
+            )
+        elif isinstance(answer, ZarrmillError):
+            raise Refused(f"the worker {address} is set up wrongly: {answer.sentence}") from answer
+        else:
+            _LOG.warning("the worker %s does not say who it is: %r", address, answer)
+    return found
+
+
+@contextmanager
+def cluster(
+    settings: Settings,
+    *,
+    database_url: str | None = None,
+    workers: int | None = None,
+    memory_bytes: int | None = None,
+    workers_lock: Path | None = None,
+) -> Iterator[Client]:
+    """A Dask client whose scheduler has at least one worker of ours. Usable from any thread.
+
+    Parameters
+    ----------
+    database_url
+        The database for our own workers; default that of the settings.
+    workers
+        Recordings converted at once, default one per core. For our own cluster only, as are the following.
+    memory_bytes
+        Memory that conversions may use together, default this machine's free memory less headroom.
+    workers_lock
+        File that each of our own workers holds shared (flock) until it is gone.
+
+    Raises
+    ------
+    Refused
+        The scheduler of ``ZARRMILL_DASK_ADDRESS`` does not answer, or a worker of it runs another version.
+    ClusterFailed
+        Our own scheduler or worker did not start.
+    """
+    from distributed import Client
+
+    with ExitStack() as stack:
+        if settings.dask_address is not None:
+            try:
+                client = Client(settings.dask_address, set_as_default=False, timeout=15)  # type: ignore[no-untyped-call]  # distributed has no types
+            except OSError as error:
+                raise Refused(
+                    f"the Dask scheduler {settings.dask_address} does not answer; start it, or unset ZARRMILL_DASK_ADDRESS",
+                    detail=str(error),
+                ) from error
+        else:
+            scheduler_file = Home(settings.home).run / f"dask-{os.getpid()}-{uuid4().hex[:8]}.json"
+            stack.callback(scheduler_file.unlink, missing_ok=True)
+            command = worker_command(
+                settings,
+                scheduler=str(scheduler_file),
+                memory_bytes=memory_bytes,
+                slots=workers,
+                workers_lock=workers_lock,
+                options=("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"),
+            )
+            environment = worker_environment(settings, database_url)
+            ours = _Processes(Home(settings.home).logs / "workers.log", environment)
+            stack.callback(ours.stop)
+            ours.start(_scheduler_command(scheduler_file))
+            ours.start(command)
+            address = ours.address(scheduler_file)
+            client = Client(address, set_as_default=False, timeout=_START_TIMEOUT_S)  # type: ignore[no-untyped-call]  # as above
+        stack.callback(client.close, timeout=2)
+        yield client
+
+
+def _scheduler_command(scheduler_file: Path) -> list[str]:
+    # --no-dashboard alone still opens the HTTP server, on port 8787 of every interface.
+    return [
+        *(sys.executable, "-P", "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0"),
+        *("--no-dashboard", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(scheduler_file)),
+    ]
+
+
+class _Processes:
+    """Processes that end with this one."""
+
+    def __init__(self, log: Path, environment: Mapping[str, str]) -> None:
+        self._log = log
+        self._environment = dict(environment)
+        self._running: list[tuple[subprocess.Popen[bytes], int]] = []
+        with contextlib.suppress(FileNotFoundError):
+            if log.stat().st_size > _LOG_BYTES:
+                os.truncate(log, 0)
+
+    def start(self, command: list[str]) -> None:
+        """Start one; its output goes to the log."""
+        watched, lifeline = os.pipe2(os.O_CLOEXEC)
+        try:
+            with self._log.open("ab") as log:
+                process = subprocess.Popen(
+                    command,
+                    env=self._environment,
+                    cwd="/",
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=[watched],
+                    start_new_session=True,  # Ctrl-C is for the command, which decides what ends
+                )
+            # The owner and signal belong to the pipe's read end, which the process now holds, and outlive this descriptor.
+            fcntl.fcntl(watched, fcntl.F_SETOWN, process.pid)
+            fcntl.fcntl(watched, _F_SETSIG, signal.SIGKILL)
+            fcntl.fcntl(watched, fcntl.F_SETFL, fcntl.fcntl(watched, fcntl.F_GETFL) | os.O_ASYNC)
+        finally:
+            os.close(watched)
+        self._running.append((process, lifeline))
+
+    def address(self, scheduler_file: Path) -> str:
+        """The scheduler's address, once it has written its file."""
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                return str(json.loads(scheduler_file.read_text())["address"])
+            if any(process.poll() is not None for process, _lifeline in self._running):
+                break
+            time.sleep(0.02)
+        raise ClusterFailed(f"our own Dask scheduler did not start; see {self._log}")
+
+    def stop(self) -> None:
+        """Ask each to end, the last started first, and kill what does not."""
+        for process, lifeline in reversed(self._running):
+            process.terminate()
+            try:
+                process.wait(_STOP_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            os.close(lifeline)
+        self._running.clear()

@@ -16,8 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-
-from sqlalchemy.engine import URL, make_url
+from urllib.parse import quote
 
 from infra.processes import ServerFailed, is_running
 
@@ -58,13 +57,13 @@ def answers(api_url: str, *, timeout_s: float = 2.0) -> str | None:
 class PrefectServer:
     """One server, which ends with the thread that started it. It keeps its port when it is started again.
 
-    ``home`` becomes ``PREFECT_HOME``; ``postgres_url`` is the SQLAlchemy address of any database on a Postgres that has
-    a database ``prefect``; ``port_file`` remembers the port for the next one.
+    ``home`` becomes ``PREFECT_HOME``; ``socket_dir`` is where the socket of a Postgres lies that has a
+    database ``prefect``; ``port_file`` remembers the port for the next one.
     """
 
-    def __init__(self, home: Path, postgres_url: str, *, port_file: Path, log_path: Path) -> None:
+    def __init__(self, home: Path, socket_dir: Path, *, port_file: Path, log_path: Path) -> None:
         self._home = home
-        self._postgres = make_url(postgres_url)
+        self._socket_dir = socket_dir
         self._log_path = log_path
         self._process: subprocess.Popen[bytes] | None = None
         # bound here and handed down, so that no other program can take the port while the server restarts
@@ -102,7 +101,9 @@ class PrefectServer:
                 raise ServerFailed("our Prefect server ended while it started", detail=self._end_of_log())
             if time.monotonic() > deadline:
                 self.stop()
-                raise ServerFailed(f"our Prefect server was not healthy within {_START_TIMEOUT_S:.0f} s", detail=self._end_of_log())
+                raise ServerFailed(
+                    f"our Prefect server was not healthy within {_START_TIMEOUT_S:.0f} s", detail=self._end_of_log()
+                )
             time.sleep(0.05)
 
     def alive(self) -> bool:
@@ -122,14 +123,13 @@ class PrefectServer:
         self._process = None
 
     def _environment(self) -> dict[str, str]:
-        database = URL.create("postgresql+asyncpg", username=self._postgres.username, database="prefect", query=self._postgres.query)
         off = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in _SERVICES_OFF}
         # nothing is inherited: the command's own PREFECT_ variables are meant for its client
         return {
             "PATH": os.defpath,
             "LC_ALL": "C.UTF-8",
             "PREFECT_HOME": str(self._home),
-            "PREFECT_SERVER_DATABASE_CONNECTION_URL": database.render_as_string(hide_password=False),
+            "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"postgresql+asyncpg://postgres@/prefect?host={quote(str(self._socket_dir), safe='')}",
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
             "DO_NOT_TRACK": "1",
             "PREFECT_SERVER_UI_ENABLED": "false",
@@ -169,7 +169,9 @@ def _serve(handle: int, parent: int) -> None:
     from prefect.server.api.server import create_app
 
     listener = socket.socket(fileno=handle)
-    server = uvicorn.Server(uvicorn.Config(create_app, factory=True, log_level="warning", lifespan="on", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(
+        uvicorn.Config(create_app, factory=True, log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
+    )
     server.run(sockets=[listener])
 
 

@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -16,7 +16,7 @@ from contract.errors import Refused
 from infra.database import normalise_url
 from infra.sizes import parse_bytes
 
-__all__ = ["Settings", "load_settings", "unknown_variables"]
+__all__ = ["Settings", "inherited_environment", "load_settings", "unknown_variables"]
 
 _PREFIX = "ZARRMILL_"
 
@@ -179,6 +179,15 @@ class Settings(BaseSettings):
         """The address at which ``zarrmill serve`` answers, with its closing slash."""
         return f"http://127.0.0.1:{self.port}/"
 
+    def secret_values(self) -> list[str]:
+        """What must never be shown: for the log's filter, not for anything else."""
+        given = [self.callback_token.get_secret_value()] if self.callback_token else []
+        if self.database_url:
+            url = self.database_url.get_secret_value()
+            password = urlsplit(url).password
+            given += [url] + ([password, unquote(password)] if password else [])
+        return given
+
     @classmethod
     def variable(cls, field: str) -> str:
         """The environment variable that sets a field."""
@@ -224,3 +233,9 @@ def unknown_variables() -> list[str]:
     """The variables of the environment that look like settings of ours and are none: misspelt ones, mostly."""
     known = {Settings.variable(field) for field in Settings.model_fields}
     return sorted(name for name in os.environ if name.startswith(_PREFIX) and name not in known)
+
+
+def inherited_environment(**changes: str | None) -> dict[str, str]:
+    """The environment of this process for one it starts, with ``changes``; None leaves a variable out."""
+    merged: dict[str, str | None] = {**os.environ, **changes}
+    return {name: value for name, value in merged.items() if value is not None}

@@ -98,7 +98,9 @@ def _description(source: Source) -> tuple[Mapping[str, Any], tuple[str, ...]]:
 
 def _subject_count(source: Source) -> tuple[int | None, tuple[str, ...]]:
     """Distinct participants, else distinct ``sub-`` folders; None when there are neither."""
-    in_folders = len({path.partition("/")[0] for path in source.tree() if path.startswith("sub-") and "/" in path}) or None
+    in_folders = (
+        len({path.partition("/")[0] for path in source.tree() if path.startswith("sub-") and "/" in path}) or None
+    )
     file = "participants.tsv"
     if file not in source.tree():
         return in_folders, ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tasks.bids.entities import parse_name, part_key, split_path
@@ -68,9 +69,10 @@ class SidecarIndex:
         self.lookups = 0
         self.ambiguities: list[Ambiguity] = []
         self._shelves: dict[tuple[str, str], _Shelf] = {}
+        self._above: dict[tuple[str, str], list[_Shelf]] = {}
 
     def add(self, path: str) -> None:
-        """Take the file in if its name is a sidecar's; any other is ignored."""
+        """Take the file in if its name is a sidecar's; any other is ignored. All of them before the first ``resolve``."""
         folder, name = split_path(path)
         parsed = parse_name(name)
         parts, space = set(parsed.parts), None
@@ -115,20 +117,22 @@ class SidecarIndex:
 
     def _levels(self, asking: _Asking, kind: str) -> Iterator[list[_Candidate]]:
         """Applicable sidecars folder by folder, deepest first, empty folders left out."""
-        folder = asking.folder
-        while True:
-            shelf = self._shelves.get((folder, kind))
-            if shelf is not None:
-                found: list[_Candidate] = []
-                for keys in shelf.keys_within(asking.keys):
-                    self.lookups += 1
-                    wanted = frozenset(part for key, part in asking.parts if key in keys)
-                    found += shelf.by_keys[keys].get(wanted, ())
-                if found:
-                    yield found
-            if not folder:
-                return
-            folder = split_path(folder)[0]
+        for shelf in self._shelves_above(asking.folder, kind):
+            found: list[_Candidate] = []
+            for keys in shelf.keys_within(asking.keys):
+                self.lookups += 1
+                wanted = frozenset(part for key, part in asking.parts if key in keys)
+                found += shelf.by_keys[keys].get(wanted, ())
+            if found:
+                yield found
+
+    def _shelves_above(self, folder: str, kind: str) -> list[_Shelf]:
+        """The shelves of a kind in the folder and above, deepest first; worked out once a folder."""
+        known = self._above.get((folder, kind))
+        if known is None:
+            known = [shelf for above in _upwards(folder) if (shelf := self._shelves.get((above, kind))) is not None]
+            self._above[folder, kind] = known
+        return known
 
     def _nearest(self, asking: _Asking, kind: str) -> str | None:
         found = next(self._levels(asking, kind), None)
@@ -186,6 +190,14 @@ class SidecarIndex:
         return first
 
 
+def _upwards(folder: str) -> Iterator[str]:
+    while folder:
+        yield folder
+        folder = split_path(folder)[0]
+    yield ""
+
+
+@lru_cache(maxsize=1 << 16)
 def _key(part: str) -> str:
     """The key under which a part counts: the entity's, or the whole part when it is none."""
     return part_key(part) or f"={part}"

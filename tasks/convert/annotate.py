@@ -65,7 +65,9 @@ def _place(values: dict[str, Any], positions: Mapping[str, tuple[float, float, f
     values["electrode_coordinate_units"] = electrodes.units
 
 
-def _with_renamed(positions: Mapping[str, tuple[float, float, float]], store: Path) -> dict[str, tuple[float, float, float]]:
+def _with_renamed(
+    positions: Mapping[str, tuple[float, float, float]], store: Path
+) -> dict[str, tuple[float, float, float]]:
     """Positions, plus those of channels whose repeated label was changed: they keep their file label's place."""
     found = dict(positions)
     renamed = attributes(store).get("recording_metadata", {}).get(_RENAMED, {})

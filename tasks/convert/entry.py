@@ -66,7 +66,7 @@ def _group(group: StoreGroup) -> GroupEntry:
 
 
 def _units(store: Path, sidecar: str | None) -> UnitsReport | None:
-    """biosigIO's account of the units, less its map of channels; None when no sidecar was applied."""
+    """What biosigIO did to the units, less its map of channels; None when no sidecar was applied."""
     account = attributes(store).get("channels_tsv_units")
     if account is None or sidecar is None:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from contract.codes import FailureCode, PendingReason
 from contract.errors import NotNow, RecordingFailed
@@ -51,11 +51,15 @@ def check_channels(groups: Sequence[StoreGroup], header: Header, sidecar_rows: i
     in_store = sum(group.shape[0] for group in groups)
     in_file = header.n_channels
     if in_file is not None and in_store < in_file:
-        raise RecordingFailed(FailureCode.CHANNEL_COUNT_MISMATCH, detail=f"the store has {in_store} channels, the file's header {in_file}")
+        raise RecordingFailed(
+            FailureCode.CHANNEL_COUNT_MISMATCH, detail=f"the store has {in_store} channels, the file's header {in_file}"
+        )
     if sidecar_rows is None or in_store >= sidecar_rows:
         return None
     if in_file is None:
-        raise RecordingFailed(FailureCode.CHANNEL_COUNT_MISMATCH, detail=f"the store has {in_store} channels, channels.tsv {sidecar_rows}")
+        raise RecordingFailed(
+            FailureCode.CHANNEL_COUNT_MISMATCH, detail=f"the store has {in_store} channels, channels.tsv {sidecar_rows}"
+        )
     return CountMismatch(sidecar_rows, in_file, in_store)
 
 
@@ -102,7 +106,11 @@ def _check_scales(group: StoreGroup) -> None:
 def _check_views(group: StoreGroup) -> None:
     declared = tuple(group.attributes.get("view_levels", ()))
     expected = tuple(range(1, len(declared) + 1))
-    if declared != expected or group.attributes.get("n_view_levels") != len(declared) or tuple(group.view_shapes) != declared:
+    if (
+        declared != expected
+        or group.attributes.get("n_view_levels") != len(declared)
+        or tuple(group.view_shapes) != declared
+    ):
         raise _broken(group, f"declares the view levels {declared} and holds {tuple(group.view_shapes)}")
     columns = group.shape[1]
     for level in declared:
@@ -112,7 +120,8 @@ def _check_views(group: StoreGroup) -> None:
 
 
 def _check_rate(group: StoreGroup, header: Header) -> None:
-    rate, source_rate = group.attributes.get("rate"), group.level0.get("source_rate_hz")
+    rate: Any = group.attributes.get("rate")
+    source_rate: Any = group.level0.get("source_rate_hz")
     if not all_finite((rate, source_rate)) or rate != group.level0.get("rate") or not 0 < rate <= source_rate:
         raise _broken(group, f"declares the rate {rate} from {source_rate}")
     if header.rate_hz is not None and not math.isclose(source_rate, header.rate_hz, rel_tol=1e-6):

@@ -33,7 +33,9 @@ def corrected(recording: DiscoveredRecording, source: Path, work: Path) -> tuple
     """
     calibration, crosstalk = recording.sidecars.calibration, recording.sidecars.crosstalk
     if calibration is None or crosstalk is None:
-        missing = " and ".join(n for n, p in (("fine-calibration", calibration), ("cross-talk", crosstalk)) if p is None)
+        missing = " and ".join(
+            n for n, p in (("fine-calibration", calibration), ("cross-talk", crosstalk)) if p is None
+        )
         raise RecordingFailed(FailureCode.MAXSHIELD_UNCALIBRATED, detail=f"no {missing} file applies to this recording")
     for path in (calibration, crosstalk):
         _require(source / path)
@@ -67,7 +69,9 @@ def _filter(recording: Path, calibration: Path, crosstalk: Path, target: Path) -
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # MNE warns of shielded data, which is why we are here
             raw = mne.io.read_raw_fif(recording, allow_maxshield="yes", preload=True, verbose="ERROR")
-            clean = mne.preprocessing.maxwell_filter(raw, calibration=calibration, cross_talk=crosstalk, verbose="ERROR")
+            clean = mne.preprocessing.maxwell_filter(
+                raw, calibration=calibration, cross_talk=crosstalk, verbose="ERROR"
+            )
             clean.save(target, verbose="ERROR")
     except (ValueError, RuntimeError, KeyError, OSError) as error:
         if is_host_condition(error):

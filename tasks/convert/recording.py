@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from contract.index import SssEntry
+    from contract.store import Provenance
     from tasks.bids.recording import DiscoveredRecording
     from tasks.convert.store import StoreGroup
     from tasks.events.parse import Events
@@ -58,6 +59,21 @@ class _Clock:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - start
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What was read of a recording before it is converted."""
+
+    recording: DiscoveredRecording
+    source: Path
+    one: RecordingFormat
+    header: Header
+    sidecars: ReadSidecars
+
+    @property
+    def primary(self) -> Path:
+        return self.source / self.recording.path
+
+
 def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
     """Convert the recording below ``scratch/source`` into ``scratch/store.zarr`` and check it.
 
@@ -75,62 +91,84 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
         Anything else is a fault of this machine or program, and never the recording's.
     """
     clock = _Clock()
-    recording = order.recording
     store, work = scratch / STORE_FOLDER, scratch / _WORK_FOLDER
     for left in (store, work):
         shutil.rmtree(left, ignore_errors=True)
     work.mkdir()
     try:
         with clock.stage("read"):
-            one, header = _examined(recording, scratch / SOURCE_FOLDER)
-            sidecars = read_sidecars(recording, scratch / SOURCE_FOLDER)
+            known = _read(order.recording, scratch / SOURCE_FOLDER)
         with clock.stage("convert"):
-            target, sss = one.read_target(scratch / SOURCE_FOLDER / recording.path), None
-            if header.maxshield:
-                target, sss = corrected(recording, scratch / SOURCE_FOLDER, work)
-            write_store(_input(one, header, target, recording, sidecars, work), store)
+            sss = _write(known, store, work)
         with clock.stage("attributes"):
-            _annotate(order, store, one, header, sidecars, sss)
+            _annotate(known, store, order.provenance, sss)
         with clock.stage("gate"):
-            groups, notes = _gate(store, header, sidecars)
-        return _result(order, store, groups, sidecars, sss, notes, clock)
+            groups, notes = _gate(known, store)
+        with clock.stage("digest"):
+            objects = digest_objects(store)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    rows, row_count = _event_rows(known, groups)
+    entry = store_entry(order.recording, store, groups, known.sidecars, updated_utc=order.updated_utc, sss=sss)
+    return ConvertedStore(
+        entry=entry,
+        objects=objects,
+        events=rows,
+        events_row_count=row_count,
+        duration_s=max(group.duration_s or 0.0 for group in entry.groups or ()),
+        stage_seconds=dict(clock.seconds),
+        notes=tuple(notes),
+    )
 
 
-def _examined(recording: DiscoveredRecording, source: Path) -> tuple[RecordingFormat, Header]:
-    """The recording's format and what its own header says, after its files were found to hold their content."""
+def _read(recording: DiscoveredRecording, source: Path) -> _Known:
+    """Format, header and sidecars, after every file was found to hold its content."""
     one = load().get(recording.format)
     if one is None:
-        raise RecordingFailed(FailureCode.UNSUPPORTED_FORMAT, detail=f"no reader for the format {recording.format!r} is installed")
+        detail = f"no reader for the format {recording.format!r} is installed"
+        raise RecordingFailed(FailureCode.UNSUPPORTED_FORMAT, detail=detail)
     for path in (*recording.members, *recording.companions):
         require_content(source / path)
     header = one.header(source / recording.path)
+    _check_servable(header, recording.modality)
+    sidecars = read_sidecars(recording, source)
+    return _Known(recording=recording, source=source, one=one, header=header, sidecars=sidecars)
+
+
+def _check_servable(header: Header, modality: str | None) -> None:
     if header.n_trials > 1:
         raise RecordingFailed(FailureCode.NOT_CONTINUOUS, detail=f"the file holds {header.n_trials} trials")
-    if header.rate_hz is not None:
-        if header.rate_hz < _LOWEST_RATE_HZ:
-            raise RecordingFailed(FailureCode.UNSUPPORTED_FORMAT, detail=f"a rate of {header.rate_hz:g} Hz is not supported")
-        left = None if header.n_samples is None else header.n_samples * served_rate(header.rate_hz, recording.modality) / header.rate_hz
-        if left is not None and round(left) < 1:
-            raise RecordingFailed(FailureCode.EMPTY_RECORDING, detail=f"{header.n_samples} samples at {header.rate_hz:g} Hz leave none to serve")
-    return one, header
+    if header.rate_hz is None:
+        return
+    if header.rate_hz < _LOWEST_RATE_HZ:
+        raise RecordingFailed(
+            FailureCode.UNSUPPORTED_FORMAT, detail=f"a rate of {header.rate_hz:g} Hz is not supported"
+        )
+    if header.n_samples is not None:
+        served = header.n_samples * served_rate(header.rate_hz, modality) / header.rate_hz
+        if round(served) < 1:
+            detail = f"{header.n_samples} samples at {header.rate_hz:g} Hz leave none to serve"
+            raise RecordingFailed(FailureCode.EMPTY_RECORDING, detail=detail)
 
 
-def _input(
-    one: RecordingFormat, header: Header, target: Path, recording: DiscoveredRecording, sidecars: ReadSidecars, work: Path
-) -> EngineInput:
+def _write(known: _Known, store: Path, work: Path) -> SssEntry | None:
+    """Write the store; what is to be disclosed when the recording was corrected first."""
+    target, sss = known.one.read_target(known.primary), None
+    if known.header.maxshield:
+        target, sss = corrected(known.recording, known.source, work)
     mapped = work / "mapped"
     mapped.mkdir()
-    return EngineInput(
+    given = EngineInput(
         target=target,
-        source_format=one.source_format,
-        route=one.route(header),
-        modality=recording.modality,
-        channels=None if sidecars.channels is None else sidecars.channels.frame,
-        events=_events_frame(sidecars.events),
+        source_format=known.one.source_format,
+        route=known.one.route(known.header),
+        modality=known.recording.modality,
+        channels=None if known.sidecars.channels is None else known.sidecars.channels.frame,
+        events=_events_frame(known.sidecars.events),
         scratch=mapped,
     )
+    write_store(given, store)
+    return sss
 
 
 def _events_frame(events: Events | None) -> pd.DataFrame:
@@ -152,54 +190,34 @@ def _events_frame(events: Events | None) -> pd.DataFrame:
     )
 
 
-def _annotate(
-    order: ConversionOrder, store: Path, one: RecordingFormat, header: Header, sidecars: ReadSidecars, sss: SssEntry | None
-) -> None:
+def _annotate(known: _Known, store: Path, provenance: Provenance, sss: SssEntry | None) -> None:
     annotate(
         store,
-        source_path=order.recording.path,
-        source_format=one.source_format,
-        header=header,
-        sidecars=sidecars,
-        provenance=order.provenance.model_copy(update={"derived": sss is not None}).model_dump(mode="json"),
+        source_path=known.recording.path,
+        source_format=known.one.source_format,
+        header=known.header,
+        sidecars=known.sidecars,
+        provenance=provenance.model_copy(update={"derived": sss is not None}).model_dump(mode="json"),
         sss=None if sss is None else sss.model_dump(mode="json"),
     )
 
 
-def _gate(store: Path, header: Header, sidecars: ReadSidecars) -> tuple[tuple[StoreGroup, ...], list[str]]:
+def _gate(known: _Known, store: Path) -> tuple[tuple[StoreGroup, ...], list[str]]:
+    """The store's groups when it may be served, and what is to be said about it."""
     groups = read_groups(store)
-    mismatch = check_channels(groups, header, None if sidecars.channels is None else sidecars.channels.n_rows)
-    check_groups(groups, header)
-    notes = list(sidecars.notes)
+    channels = known.sidecars.channels
+    mismatch = check_channels(groups, known.header, None if channels is None else channels.n_rows)
+    check_groups(groups, known.header)
+    notes = list(known.sidecars.notes)
     if mismatch is not None:
         disclose_mismatch(store, mismatch)
-        notes.append(f"channels.tsv lists {mismatch.channels_tsv} channels, the file and the store have {mismatch.in_store}")
+        notes.append(f"channels.tsv lists {mismatch.channels_tsv} channels, the store has {mismatch.in_store}")
     return groups, notes
 
 
-def _result(
-    order: ConversionOrder,
-    store: Path,
-    groups: tuple[StoreGroup, ...],
-    sidecars: ReadSidecars,
-    sss: SssEntry | None,
-    notes: list[str],
-    clock: _Clock,
-) -> ConvertedStore:
-    recording = order.recording
-    rows, count = None, 0
-    if sidecars.events is not None:
-        rates = [(group.name, float(group.attributes["rate"])) for group in groups]
-        rows, count = event_rows(sidecars.events, zarr=recording.zarr, entities=recording.entities, groups=rates)
-    with clock.stage("digest"):
-        objects = digest_objects(store)
-    entry = store_entry(recording, store, groups, sidecars, updated_utc=order.updated_utc, sss=sss)
-    return ConvertedStore(
-        entry=entry,
-        objects=objects,
-        events=rows,
-        events_row_count=count,
-        duration_s=max(group.duration_s or 0.0 for group in entry.groups or ()),
-        stage_seconds=dict(clock.seconds),
-        notes=tuple(notes),
-    )
+def _event_rows(known: _Known, groups: tuple[StoreGroup, ...]) -> tuple[bytes | None, int]:
+    events = known.sidecars.events
+    if events is None:
+        return None, 0
+    rates = [(group.name, float(group.attributes["rate"])) for group in groups]
+    return event_rows(events, zarr=known.recording.zarr, entities=known.recording.entities, groups=rates)

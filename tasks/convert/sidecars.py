@@ -181,7 +181,9 @@ def _electrodes(recording: DiscoveredRecording, source: Path, notes: list[str]) 
     described = _json(source, recording.sidecars.coordsystem, notes) if recording.sidecars.coordsystem else {}
     own = next((p for p in _SYSTEM_PREFIXES if p.lower() == recording.modality), None)
     order = [p for p in (own, *_SYSTEM_PREFIXES) if p is not None]
-    return Electrodes(positions, _first_text(described, order, "CoordinateSystem"), _first_text(described, order, "CoordinateUnits"))
+    return Electrodes(
+        positions, _first_text(described, order, "CoordinateSystem"), _first_text(described, order, "CoordinateUnits")
+    )
 
 
 def _point(cells: Sequence[str]) -> tuple[float, float, float] | None:

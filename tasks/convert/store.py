@@ -69,7 +69,11 @@ def read_groups(store: Path) -> tuple[StoreGroup, ...]:
 
 def _group(node: Path) -> StoreGroup:
     view = node / "view"
-    levels = {int(child.name): _shape(child) for child in view.iterdir() if child.is_dir() and child.name.isdigit()} if view.is_dir() else {}
+    levels = (
+        {int(child.name): _shape(child) for child in view.iterdir() if child.is_dir() and child.name.isdigit()}
+        if view.is_dir()
+        else {}
+    )
     return StoreGroup(
         name=node.name,
         attributes=attributes(node),

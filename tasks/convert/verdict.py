@@ -101,18 +101,29 @@ def classify(error: BaseException) -> Verdict:
     line = error_line(error)
     trace = _trace(error)
     if isinstance(error, RecordingFailed):
-        return Verdict(kind=VerdictKind.FAILED, code=error.failure, error=redact(error.detail) if error.detail else None, traceback=trace)
+        return Verdict(
+            kind=VerdictKind.FAILED,
+            code=error.failure,
+            error=redact(error.detail) if error.detail else None,
+            traceback=trace,
+        )
     if isinstance(error, NotNow):
         said = redact(error.detail) if error.detail else line
-        return Verdict(kind=VerdictKind.PENDING, reason=error.reason, counted=error.counted, error=said, traceback=trace)
+        return Verdict(
+            kind=VerdictKind.PENDING, reason=error.reason, counted=error.counted, error=said, traceback=trace
+        )
     if isinstance(error, LostLease | KeyboardInterrupt):
         return Verdict(kind=VerdictKind.RELEASED, reason=PendingReason.INFRA_FAILURE, error=line, traceback=trace)
     if _is_memory(error):
-        return Verdict(kind=VerdictKind.PENDING, reason=PendingReason.MEMORY_BUDGET, counted=True, error=line, traceback=trace)
+        return Verdict(
+            kind=VerdictKind.PENDING, reason=PendingReason.MEMORY_BUDGET, counted=True, error=line, traceback=trace
+        )
     code = _biosigio_code(error)
     if code is not None:
         return Verdict(kind=VerdictKind.FAILED, code=code, error=line, traceback=trace)
-    return Verdict(kind=VerdictKind.PENDING, reason=PendingReason.INFRA_FAILURE, counted=True, error=line, traceback=trace)
+    return Verdict(
+        kind=VerdictKind.PENDING, reason=PendingReason.INFRA_FAILURE, counted=True, error=line, traceback=trace
+    )
 
 
 def classify_exit(ended: ChildExit) -> Verdict:

@@ -55,7 +55,9 @@ class Events:
     def descriptions(self) -> tuple[str, ...]:
         """One label a row: the trial type, else the value, else ``n/a``."""
         blank = (None,) * self.n_events
-        return tuple(kind or value or "n/a" for kind, value in zip(self.trial_type or blank, self.value or blank, strict=True))
+        return tuple(
+            kind or value or "n/a" for kind, value in zip(self.trial_type or blank, self.value or blank, strict=True)
+        )
 
 
 def parse_events(data: bytes) -> Events:
@@ -74,7 +76,9 @@ def parse_events(data: bytes) -> Events:
     def text_column(name: str) -> tuple[str | None, ...] | None:
         return tuple(texts[known[name]][i] for i in order) if name in known else None
 
-    others = {name: tuple(texts[position][i] for i in order) for position, name in passthrough_names(table.headers).items()}
+    others = {
+        name: tuple(texts[position][i] for i in order) for position, name in passthrough_names(table.headers).items()
+    }
     notes = table.notes
     if order and all(onset is None for onset in onsets):
         notes = (*notes, "no row has an onset")

@@ -41,7 +41,11 @@ class BrainVision:
         rate_hz = 1e6 / interval_us if interval_us > 0 else None
         width = _SAMPLE_BYTES.get(sections.get("binary infos", {}).get("binaryformat", "").upper())
         samples = signal_file(primary, common.get("datafile", ""))
-        n_samples = None if common.get("dataformat", "BINARY").upper() != "BINARY" or width is None else _frames(samples, n_channels * width)
+        n_samples = (
+            None
+            if common.get("dataformat", "BINARY").upper() != "BINARY" or width is None
+            else _frames(samples, n_channels * width)
+        )
         return Header(
             n_channels=n_channels,
             n_samples=n_samples,
@@ -80,7 +84,9 @@ def signal_file(vhdr: Path, named: str) -> Path:
         if candidate.is_symlink() or candidate.exists():
             require_content(candidate)
             return candidate
-    raise unreadable(f"the samples of {vhdr.name} are missing: neither {plain or 'a named file'} nor {vhdr.stem}.eeg is there")
+    raise unreadable(
+        f"the samples of {vhdr.name} are missing: neither {plain or 'a named file'} nor {vhdr.stem}.eeg is there"
+    )
 
 
 def _frames(samples: Path, frame_bytes: int) -> int:

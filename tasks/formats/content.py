@@ -18,7 +18,9 @@ __all__ = ["corrupt", "empty", "is_pointer", "not_continuous", "reading", "requi
 
 # git-annex refuses longer pointers (32 KiB); a real recording of that size never starts so.
 _POINTER_BYTES = 32_768
-_POINTER = re.compile(rb"\A(?:/annex/objects/|(?:\.\./)*\.git/annex/objects/|version https://git-lfs\.github\.com/spec/)")
+_POINTER = re.compile(
+    rb"\A(?:/annex/objects/|(?:\.\./)*\.git/annex/objects/|version https://git-lfs\.github\.com/spec/)"
+)
 
 
 def corrupt(detail: str) -> RecordingFailed:
@@ -61,7 +63,9 @@ def require_content(path: Path) -> None:
         size = path.stat().st_size
     except FileNotFoundError:
         if path.is_symlink():
-            raise RecordingFailed(FailureCode.ANNEX_OBJECT_MISSING, detail=f"{path.name} links to content that is not there") from None
+            raise RecordingFailed(
+                FailureCode.ANNEX_OBJECT_MISSING, detail=f"{path.name} links to content that is not there"
+            ) from None
         raise unreadable(f"{path.name} is not there") from None
     except OSError as error:
         raise NotNow(PendingReason.INFRA_FAILURE, detail=f"{path.name}: {error.strerror}") from error

@@ -26,7 +26,7 @@ class EDF:
         return read_header(primary, sample_width=2)
 
     def route(self, header: Header) -> Route:
-        """biosigIO streams one rate only, and reads whole what its strict reader refuses."""
+        """Streamed: biosigIO streams one rate only, and reads whole what its strict reader refuses."""
         return Route.IN_MEMORY if header.tolerant or len(header.rates_hz) > 1 else Route.STREAMED
 
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:

@@ -53,7 +53,13 @@ def read_header(path: Path, *, sample_width: int) -> Header:
         record_s = _number(head[244:252])
         every = _signals(block, count, record_s)
         n_records, unfinished = _records(path, size, head, every, sample_width)
-        tolerant = unfinished or b"+D" in head[192:236] or b"\0" in head[168:256] or _padded(block, count) or any(s.flat_range for s in every)
+        tolerant = (
+            unfinished
+            or b"+D" in head[192:236]
+            or b"\0" in head[168:256]
+            or _padded(block, count)
+            or any(s.flat_range for s in every)
+        )
     return _header(path, [s for s in every if s.label not in _ANNOTATIONS], n_records, tolerant=tolerant)
 
 

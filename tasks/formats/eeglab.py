@@ -74,7 +74,10 @@ class Eeglab:
             ``corrupt_or_truncated`` when its size is not nbchan x pnts x 4 bytes.
         """
         named = (fields.external or "").replace("\\", "/").rsplit("/", 1)[-1]
-        candidates = [primary.with_suffix(".fdt"), *([primary.with_name(named)] if named not in {"", ".", ".."} else [])]
+        candidates = [
+            primary.with_suffix(".fdt"),
+            *([primary.with_name(named)] if named not in {"", ".", ".."} else []),
+        ]
         for candidate in candidates:
             if candidate.is_symlink() or candidate.exists():
                 require_content(candidate)
@@ -97,7 +100,9 @@ class Eeglab:
         """Single precision 4 C N + 7.1 C M; double precision holds the matrix twice while it is unpacked."""
         shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=header.sample_bytes)
         per_value = 4.0 if header.sample_bytes <= 4 else 16.0
-        return in_memory_bytes(shape, bytes_per_value=per_value, bytes_per_served_value=7.1 if per_value == 4.0 else 14.2)
+        return in_memory_bytes(
+            shape, bytes_per_value=per_value, bytes_per_served_value=7.1 if per_value == 4.0 else 14.2
+        )
 
     def read_target(self, primary: Path) -> Path:
         """The .set."""

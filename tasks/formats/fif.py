@@ -6,7 +6,9 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
-from tasks.formats.content import corrupt, empty, not_continuous, reading, require_content
+from contract.codes import FailureCode
+from contract.errors import RecordingFailed
+from tasks.formats.content import corrupt, empty, not_continuous, reading
 from tasks.formats.memory import in_memory_bytes, streamed_bytes
 from tasks.formats.protocol import Header, Route
 from tasks.formats.shape import shape_of
@@ -20,7 +22,14 @@ __all__ = ["Fif"]
 _FILE_ID, _BLOCK_START, _BLOCK_END = 100, 104, 105
 _REF_ROLE, _REF_FILE_NAME, _NEXT_FILE = 115, 118, 2
 _N_CHANNELS, _RATE, _BUFFER, _SKIP = 200, 201, 300, 301
-_RAW_BLOCK, _EVOKED_BLOCK, _CONTINUOUS_BLOCK, _REFERENCE_BLOCK, _SHIELDED_BLOCK, _EPOCHS_BLOCK = 102, 104, 112, 118, 119, 373
+_RAW_BLOCK, _EVOKED_BLOCK, _CONTINUOUS_BLOCK, _REFERENCE_BLOCK, _SHIELDED_BLOCK, _EPOCHS_BLOCK = (
+    102,
+    104,
+    112,
+    118,
+    119,
+    373,
+)
 _DATA_BLOCKS = frozenset({_RAW_BLOCK, _CONTINUOUS_BLOCK, _SHIELDED_BLOCK})
 _READ_KINDS = frozenset({_BLOCK_START, _BLOCK_END, _N_CHANNELS, _RATE, _SKIP, _REF_ROLE, _REF_FILE_NAME})
 _ITEM_BYTES = {2: 2, 3: 4, 4: 4, 5: 8, 16: 2, 20: 8, 21: 16}
@@ -55,6 +64,8 @@ class Fif:
 
     def header(self, primary: Path) -> Header:
         """Walk the tags, seeking over the samples; a split recording is followed from file to file."""
+        if primary.suffix.lower() == ".gz":
+            raise RecordingFailed(FailureCode.UNSUPPORTED_FORMAT, detail=f"{primary.name} is compressed")
         first = _walk(primary)
         n_samples, path, after = first.n_samples, primary, first
         for _ in range(_MAX_SPLITS):
@@ -91,7 +102,9 @@ class Fif:
         streamed = streamed_bytes(shape, block_samples=header.block_samples)
         if route is Route.IN_MEMORY or header.maxshield:
             # The filter copies the loaded recording; its bases and the cross-talk matrix took 0.3 GB for 306 sensors.
-            return max(streamed, in_memory_bytes(shape, bytes_per_value=40) + (300 * 1024**2 if header.maxshield else 0))
+            return max(
+                streamed, in_memory_bytes(shape, bytes_per_value=40) + (300 * 1024**2 if header.maxshield else 0)
+            )
         return streamed
 
     def read_target(self, primary: Path) -> Path:
@@ -128,7 +141,7 @@ def _tag(file: BinaryIO, path: Path, position: int, size: int, found: _Found, *,
     elif kind in _READ_KINDS and length < 65_536:
         _value(found, kind, file.read(length))
     if following > 0:
-        return following
+        return int(following)
     return -1 if following < 0 else position + 16 + length
 
 

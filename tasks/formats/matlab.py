@@ -111,7 +111,7 @@ class _Inflated:
         return part
 
 
-class _TooLong(Exception):  # noqa: N818 - control flow, never seen outside
+class _TooLong(Exception):
     """The bound on inflated bytes is reached."""
 
 
@@ -213,7 +213,9 @@ class _Reader:
             if code is None:
                 raise ValueError(f"numbers of unknown type {kind}")
             number = len(data) // struct.calcsize(code)
-            return MatArray(class_id, shape, values=tuple(map(float, struct.unpack(f"{self._order}{number}{code}", data))))
+            return MatArray(
+                class_id, shape, values=tuple(map(float, struct.unpack(f"{self._order}{number}{code}", data)))
+            )
         return MatArray(class_id, shape)
 
     def _element(self, stream: _Bytes) -> tuple[int, bytes]:

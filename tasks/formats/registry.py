@@ -35,6 +35,8 @@ def load() -> Mapping[str, RecordingFormat]:
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda e: (e.name, e.value)):
         one: RecordingFormat = entry.load()()
         if entry.name in found or one.name != entry.name:
-            raise ValueError(f"the recording format {entry.name!r} ({entry.value}) is claimed twice or calls itself {one.name!r}")
+            raise ValueError(
+                f"the recording format {entry.name!r} ({entry.value}) is claimed twice or calls itself {one.name!r}"
+            )
         found[entry.name] = one
     return MappingProxyType(found)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tasks.formats.matlab import MatArray, read_fields
+from tasks.formats.matlab import read_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ def _from_hdf5(path: Path) -> SetFields:
     import h5py
 
     with h5py.File(path, "r") as file:
-        group: Any = file["EEG"] if "EEG" in file else file
+        group: Any = file.get("EEG", file)
         if not all(name in group for name in ("nbchan", "srate", "pnts", "data")):
             raise ValueError("it holds no EEGLAB dataset")
         data = group["data"]
@@ -81,7 +81,9 @@ def _from_hdf5(path: Path) -> SetFields:
         return _fields(values, matrix=tuple(reversed(data.shape)), external=None, sample_bytes=int(data.dtype.itemsize))
 
 
-def _fields(values: Mapping[str, float | None], *, matrix: tuple[int, ...] | None, external: str | None, sample_bytes: int) -> SetFields:
+def _fields(
+    values: Mapping[str, float | None], *, matrix: tuple[int, ...] | None, external: str | None, sample_bytes: int
+) -> SetFields:
     trials = values.get("trials")
     return SetFields(
         n_channels=_count(values.get("nbchan")),
@@ -96,4 +98,6 @@ def _fields(values: Mapping[str, float | None], *, matrix: tuple[int, ...] | Non
 
 def _count(value: float | None) -> int | None:
     """A whole number in a believable range, else None."""
-    return int(value) if value is not None and np.isfinite(value) and value == int(value) and 0 <= value < 2**53 else None
+    return (
+        int(value) if value is not None and np.isfinite(value) and value == int(value) and 0 <= value < 2**53 else None
+    )

@@ -6,10 +6,13 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
+from contract import layout
+from contract.rates import RATE_CAPS_HZ
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["options_fingerprint", "pairs_encoding", "source_fingerprint"]
+__all__ = ["conversion_options", "options_fingerprint", "pairs_encoding", "source_fingerprint"]
 
 
 def pairs_encoding(pairs: Iterable[tuple[str, str]]) -> bytes:
@@ -37,12 +40,26 @@ def source_fingerprint(inputs: Mapping[str, str]) -> str:
     return hashlib.sha256(pairs_encoding(inputs.items())).hexdigest()
 
 
-def options_fingerprint(options: Mapping[str, object]) -> str:
+def conversion_options() -> dict[str, object]:
+    """Everything of ours besides source, engine and biosigIO that decides the bytes of a store, as JSON values."""
+    return {
+        "revision": layout.CONVERSION_REVISION,
+        "chunk_seconds": layout.CHUNK_SECONDS,
+        "shard_seconds": layout.SHARD_SECONDS,
+        "view_chunk_columns": layout.VIEW_CHUNK_COLUMNS,
+        "view_downsample": layout.VIEW_DOWNSAMPLE,
+        "signal_dtype": layout.SIGNAL_DTYPE,
+        "rate_caps_hz": dict(RATE_CAPS_HZ),
+    }
+
+
+def options_fingerprint(options: Mapping[str, object] | None = None) -> str:
     """64 hex characters (SHA-256) that change when an option of the conversion changes.
 
     Parameters
     ----------
     options
-        Everything of ours besides the source that decides the bytes of a store, as JSON values.
+        JSON values; ``conversion_options()`` when None.
     """
+    options = conversion_options() if options is None else options
     return hashlib.sha256(json.dumps(options, sort_keys=True, allow_nan=False).encode("ascii")).hexdigest()

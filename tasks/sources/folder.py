@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contract.codes import FailureCode
 from contract.errors import RecordingFailed, Refused
 from contract.layout import check_relative
 from tasks.bids.entities import split_extension
@@ -16,7 +15,7 @@ from tasks.bids.scope import EXCLUDED_SEGMENTS, printable
 from tasks.plan.fingerprint import pairs_encoding
 from tasks.sources.content import entry_of
 from tasks.sources.git_checkout import head_commit
-from tasks.sources.protocol import ABSENCE_SENTENCES, Absence, Problem
+from tasks.sources.protocol import ABSENCE_SENTENCES, Problem, absence_code
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -114,11 +113,6 @@ class FolderSource:
             walk = _Walk(self._root, hash_signals=self._hash_signals)
             self._walked = dict(sorted(walk.entries.items())), tuple(walk.problems)
         return self._walked
-
-
-def absence_code(absence: Absence) -> FailureCode:
-    """The verdict on a recording one of whose files is absent in this way."""
-    return FailureCode.ANNEX_OBJECT_MISSING if absence is Absence.NOT_FETCHED else FailureCode.FILE_READ_ERROR
 
 
 class _Walk:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from contract.codes import FailureCode
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["ABSENCE_SENTENCES", "Absence", "Problem", "Source", "TreeEntry"]
+__all__ = ["ABSENCE_SENTENCES", "Absence", "Problem", "Source", "TreeEntry", "absence_code"]
 
 
 class Absence(StrEnum):
@@ -26,6 +28,11 @@ ABSENCE_SENTENCES = {
     Absence.DANGLING: "is a symbolic link to nothing",
     Absence.OUTSIDE: "is a symbolic link that leads out of the dataset, which is not followed",
 }
+
+
+def absence_code(absence: Absence) -> FailureCode:
+    """The verdict on a recording one of whose files is absent in this way."""
+    return FailureCode.ANNEX_OBJECT_MISSING if absence is Absence.NOT_FETCHED else FailureCode.FILE_READ_ERROR
 
 
 @dataclass(frozen=True, slots=True)

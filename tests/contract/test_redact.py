@@ -3,7 +3,7 @@ from __future__ import annotations
 import string
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from contract.redact import error_line, redact
@@ -67,16 +67,26 @@ INNOCENT = (
 )
 
 
-@given(before=SURROUNDINGS, carrier=st.sampled_from(CARRIERS), secret=TOKEN, after=st.sampled_from(["", " failed", ", again", "\nnext"]))
+@given(
+    before=SURROUNDINGS,
+    carrier=st.sampled_from(CARRIERS),
+    secret=TOKEN,
+    after=st.sampled_from(["", " failed", ", again", "\nnext"]),
+)
 @example(before="", carrier="Authorization: Bearer {}", secret="abc.def/123", after="")
 def test_no_planted_token_survives_in_any_carrier(before: str, carrier: str, secret: str, after: str) -> None:
+    assume("//{}@" not in carrier or "/" not in secret)  # a URL cannot hold that one
     said = redact(before + carrier.format(secret) + after)
     assert said is not None
     assert secret not in said
     assert "[redacted]" in said
 
 
-@given(before=st.sampled_from(["", "key ", "'", "id=", "x"]), secret=ACCESS_KEY, after=st.sampled_from(["", ".", "'", " x"]))
+@given(
+    before=st.sampled_from(["", "key ", "'", "id=", "x"]),
+    secret=ACCESS_KEY,
+    after=st.sampled_from(["", ".", "'", " x"]),
+)
 def test_access_key_ids_are_known_by_their_shape(before: str, secret: str, after: str) -> None:
     assert secret not in (redact(before + secret + after) or "")
 
@@ -98,7 +108,7 @@ def test_no_absolute_path_survives(before: str, root: str, segments: list[str], 
     separator = "\\" if "\\" in root else "/"
     said = redact(before + root + separator.join(segments) + after)
     assert said is not None
-    assert said == f"{before}{root.split('//')[0] + '//' if '://' in root else ''}<path>{after}".strip()
+    assert said == f"{before}{root.split('//', maxsplit=1)[0] + '//' if '://' in root else ''}<path>{after}".strip()
 
 
 @given(quote=st.sampled_from("'\""), segments=st.lists(SEGMENT, min_size=1, max_size=5))
@@ -114,11 +124,32 @@ def test_innocent_text_survives(text: str) -> None:
 
 def test_what_stands_beside_a_secret_in_a_url_survives() -> None:
     said = redact("GET https://bucket/key.zarr?X-Amz-Date=20260101&partNumber=7&X-Amz-Signature=ab12 answered 403")
-    assert said == "GET https://bucket/key.zarr?X-Amz-Date=[redacted]&partNumber=7&X-Amz-Signature=[redacted] answered 403"
+    assert (
+        said == "GET https://bucket/key.zarr?X-Amz-Date=[redacted]&partNumber=7&X-Amz-Signature=[redacted] answered 403"
+    )
 
 
 ANY = st.text(max_size=400) | st.lists(
-    st.sampled_from([*CARRIERS, *INNOCENT, "[redacted]", "<path>", "/tmp/x", "'", '"', " ", "&", "=", "token", "x" * 290, ";", "://", "@", "~/"]),
+    st.sampled_from(
+        [
+            *CARRIERS,
+            *INNOCENT,
+            "[redacted]",
+            "<path>",
+            "/tmp/x",
+            "'",
+            '"',
+            " ",
+            "&",
+            "=",
+            "token",
+            "x" * 290,
+            ";",
+            "://",
+            "@",
+            "~/",
+        ]
+    ),
     max_size=12,
 ).map("".join)
 
@@ -127,7 +158,7 @@ ANY = st.text(max_size=400) | st.lists(
 def test_redacting_twice_changes_nothing(text: str, limit: int) -> None:
     once = redact(text, limit)
     assert once == redact(once, limit)
-    assert once is None or (0 < len(once) <= limit and once.isprintable() == once.isprintable() and "\n" not in once)
+    assert once is None or (0 < len(once) <= limit and "\n" not in once)
 
 
 def test_only_the_first_line_that_says_anything_is_kept() -> None:
@@ -141,7 +172,7 @@ def test_a_mark_is_never_cut_in_two() -> None:
     for length in range(280, 301):
         said = redact("a" * length + " /tmp/recording")
         assert said is not None
-        assert said.rstrip("a") in ("", " <path>")
+        assert said.lstrip("a") in ("", " <path>")
 
 
 def test_an_error_is_its_class_and_its_first_line() -> None:

@@ -16,7 +16,9 @@ from tasks.formats.protocol import Route
 DATASET = "xx000001"
 
 
-def recording_at(path: str, format_name: str, modality: str | None, *, members: tuple[str, ...] = (), **more: object) -> DiscoveredRecording:
+def recording_at(
+    path: str, format_name: str, modality: str | None, *, members: tuple[str, ...] = (), **more: object
+) -> DiscoveredRecording:
     """A discovered recording with this path; ``more`` are other fields."""
     stem = path.rsplit("/", 1)[-1]
     entities = dict(part.split("-", 1) for part in stem.split(".", 1)[0].split("_") if "-" in part)

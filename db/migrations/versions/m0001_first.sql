@@ -193,6 +193,7 @@ CREATE INDEX ix_verdicts_dataset_pk_verified_at ON verdicts (dataset_pk, verifie
 
 CREATE TABLE attempts (
     id UUID NOT NULL,
+    ordinal BIGINT GENERATED ALWAYS AS IDENTITY,
     recording_pk BIGINT NOT NULL,
     run_id UUID NOT NULL,
     worker TEXT NOT NULL,
@@ -226,7 +227,7 @@ CREATE TABLE attempts (
 
 CREATE INDEX ix_attempts_measured ON attempts (format, route, ended_at) WHERE measured_bytes IS NOT NULL;
 
-CREATE INDEX ix_attempts_recording_pk_started_at ON attempts (recording_pk, started_at);
+CREATE INDEX ix_attempts_recording_pk_ordinal ON attempts (recording_pk, ordinal);
 
 CREATE UNIQUE INDEX uq_attempts_one_counted ON attempts (recording_pk, run_id) WHERE counted;
 

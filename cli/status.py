@@ -1,0 +1,184 @@
+"""``zarrmill status``: how datasets stand, from the state in Postgres."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from cli.runtime import has_state, prepare, reading, target_url
+from cli.summary import coverage_line
+from cli.wording import bounded, duration, json_line, jsonable
+from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES, WHY_DUE_SENTENCES, FailureCode, PendingReason, WhyDue
+from contract.errors import Refused
+from contract.times import utc_stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sqlalchemy import Connection
+
+    from db.coverage import Coverage
+    from db.datasets import Dataset
+    from db.recordings import RecordingState
+    from db.runs import RunRecord
+
+__all__ = ["DatasetStatus", "look", "show_status", "status_lines", "status_object"]
+
+_Word = TypeVar("_Word", FailureCode, PendingReason, WhyDue)
+_RUNS_SHOWN = 5
+_PATHS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetStatus:
+    """How one dataset stands.
+
+    Parameters
+    ----------
+    failures, pending
+        Recordings by code and by reason, each by path.
+    rebuilding
+        Recordings that are served and yet due again, by why: what is served stays meanwhile.
+    """
+
+    dataset: Dataset
+    coverage: Coverage
+    runs: tuple[RunRecord, ...]
+    failures: Mapping[FailureCode, tuple[RecordingState, ...]]
+    pending: Mapping[PendingReason, tuple[RecordingState, ...]]
+    rebuilding: Mapping[WhyDue, tuple[RecordingState, ...]]
+
+
+def show_status(dataset_id: str | None, *, target: str, as_json: bool, verbose: bool) -> None:
+    """Print how one dataset, or each dataset of the target, stands.
+
+    Raises
+    ------
+    Refused
+        The dataset is not known at this target.
+    """
+    settings = prepare(verbose=verbose, as_json=as_json)
+    url = target_url(target, settings)
+    found: list[DatasetStatus] = []
+    if has_state(settings):
+        with reading(settings) as connection:
+            found = look(connection, target=url, dataset_id=dataset_id)
+    if dataset_id is not None and not found:
+        raise unknown(dataset_id, url)
+    if as_json:
+        typer.echo(json_line({"target": url, "datasets": [status_object(each) for each in found]}))
+        return
+    if not found:
+        typer.echo(f"no dataset is known at {url}; zarrmill convert SOURCE makes the first")
+    for each in found:
+        for line in status_lines(each, whole=dataset_id is not None):
+            typer.echo(line)
+
+
+def unknown(dataset_id: str, url: str) -> Refused:
+    """The error for a dataset that state does not know."""
+    return Refused(f"{dataset_id} is not known at {url}; zarrmill status lists what is, and --to names another target")
+
+
+def look(c: Connection, *, target: str, dataset_id: str | None = None) -> list[DatasetStatus]:
+    """How each dataset of the target stands, or the named one alone."""
+    from db.coverage import coverage
+    from db.datasets import list_datasets
+    from db.recordings import snapshot
+    from db.runs import last_runs
+
+    return [
+        _grouped(
+            dataset,
+            coverage(c, dataset=dataset),
+            tuple(last_runs(c, dataset=dataset, limit=_RUNS_SHOWN)),
+            snapshot(c, dataset=dataset),
+        )
+        for dataset in list_datasets(c, target=target)
+        if dataset_id in {None, dataset.dataset_id}
+    ]
+
+
+def _grouped(
+    dataset: Dataset, counted: Coverage, runs: tuple[RunRecord, ...], states: Sequence[RecordingState]
+) -> DatasetStatus:
+    failures: dict[FailureCode, list[RecordingState]] = defaultdict(list)
+    pending: dict[PendingReason, list[RecordingState]] = defaultdict(list)
+    rebuilding: dict[WhyDue, list[RecordingState]] = defaultdict(list)
+    for state in states:
+        if state.published_as == "failures" and state.code is not None:
+            failures[state.code].append(state)
+        elif state.published_as == "pending" and state.reason is not None:
+            pending[state.reason].append(state)
+        elif state.published_as == "stores" and state.why is not None:
+            rebuilding[state.why].append(state)
+    return DatasetStatus(
+        dataset=dataset,
+        coverage=counted,
+        runs=runs,
+        failures={code: tuple(failures[code]) for code in sorted(failures)},
+        pending={reason: tuple(pending[reason]) for reason in sorted(pending)},
+        rebuilding={why: tuple(rebuilding[why]) for why in sorted(rebuilding)},
+    )
+
+
+def status_object(status: DatasetStatus) -> dict[str, object]:
+    """One dataset's status as JSON has it; recordings by their paths."""
+    return {
+        **jsonable(status.dataset),
+        "coverage": jsonable(status.coverage),
+        "runs": [jsonable(run) for run in status.runs],
+        "failures": _paths(status.failures),
+        "pending": _paths(status.pending),
+        "rebuilding": _paths(status.rebuilding),
+    }
+
+
+def _paths(groups: Mapping[_Word, Sequence[RecordingState]]) -> dict[str, list[str]]:
+    return {word.value: [state.path for state in states] for word, states in groups.items()}
+
+
+def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
+    """One dataset's status for people; ``whole`` with its runs and the paths of what failed or waits."""
+    dataset, counts = status.dataset, status.coverage
+    standing = dataset.status or "not published yet"
+    now = ", converting now" if dataset.converting else ""
+    name = f"  {dataset.facts.name}" if dataset.facts.name else ""
+    yield f"{dataset.dataset_id}  {standing}{now}{name}"
+    yield f"  {coverage_line(counts.discovered, counts.stores, counts.failures, counts.pending)}"
+    if not whole:
+        return
+    yield f"  source     {dataset.source}"
+    if dataset.published is not None:
+        yield f"  published  {utc_stamp(dataset.published.converted_at)} from commit {dataset.published.source_commit}"
+    if dataset.error:
+        yield f"  error      {dataset.error}"
+    for run in status.runs:
+        yield f"  {_run_line(run)}"
+    for code, states in status.failures.items():
+        yield f"  failed: {code} ({len(states):,}): {FAILURE_SENTENCES[code]}"
+        yield from (f"    {line}" for line in bounded([state.path for state in states], _PATHS_SHOWN))
+    for reason, states in status.pending.items():
+        yield f"  pending: {reason} ({len(states):,}): {PENDING_SENTENCES[reason]}"
+        yield from (f"    {line}" for line in bounded([_waiting(state) for state in states], _PATHS_SHOWN))
+    for why, states in status.rebuilding.items():
+        yield f"  served and due again: {why} ({len(states):,}): {WHY_DUE_SENTENCES[why]}"
+        yield from (f"    {line}" for line in bounded([_waiting(state) for state in states], _PATHS_SHOWN))
+
+
+def _waiting(state: RecordingState) -> str:
+    after = f", not before {utc_stamp(state.next_attempt_at)}" if state.next_attempt_at is not None else ""
+    return f"{state.path}{after}"
+
+
+def _run_line(record: RunRecord) -> str:
+    run = record.run
+    begun = f"run {run.number} ({run.mode}) {record.state}, began {utc_stamp(run.started_at)}"
+    if record.ended_at is not None:
+        took = f", took {duration((record.ended_at - run.started_at).total_seconds())}"
+    else:
+        took = f", {record.stage or 'starting'}, process {record.owner_pid} on {record.owner_host}"
+    return begun + took + (f": {record.error}" if record.error else "")

@@ -1,0 +1,174 @@
+"""``zarrmill why``: one recording, everything that is known of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cli.runtime import has_state, prepare, reading, target_url
+from cli.status import unknown
+from cli.wording import duration, json_line, jsonable
+from contract.codes import FAILURE_SENTENCES, MAX_COUNTED_ATTEMPTS, PENDING_SENTENCES, WHY_DUE_SENTENCES
+from contract.errors import Refused
+from contract.times import utc_stamp
+from infra.sizes import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sqlalchemy import Connection
+
+    from db.recordings import AttemptRecord, RecordingHistory, RecordingState
+
+__all__ = ["disclosures", "history_lines", "look", "show_why"]
+
+
+def show_why(dataset_id: str, path: str, *, target: str, as_json: bool, verbose: bool) -> None:
+    """Print a recording's state, the reason for it, every attempt, and what its store discloses.
+
+    Raises
+    ------
+    Refused
+        The dataset or the recording is not known.
+    """
+    settings = prepare(verbose=verbose, as_json=as_json)
+    url = target_url(target, settings)
+    if not has_state(settings):
+        raise unknown(dataset_id, url)
+    with reading(settings) as connection:
+        history, entry = look(connection, target=url, dataset_id=dataset_id, path=path)
+    if as_json:
+        answer = {"dataset_id": dataset_id, "target": url, **jsonable(history), "entry": entry}
+        typer.echo(json_line(answer | {"published_as": history.state.published_as}))
+        return
+    for line in history_lines(history, entry, tracebacks=verbose):
+        typer.echo(line)
+
+
+def look(
+    c: Connection, *, target: str, dataset_id: str, path: str
+) -> tuple[RecordingHistory, Mapping[str, Any] | None]:
+    """The history of a recording, named by its path or its store's, and the index entry of its store, if it has one.
+
+    Raises
+    ------
+    Refused
+        The dataset or the recording is not known.
+    """
+    from db.datasets import find
+    from db.recordings import why
+    from db.stores import entries
+
+    dataset = find(c, dataset_id=dataset_id, target=target)
+    if dataset is None:
+        raise unknown(dataset_id, target)
+    history = why(c, dataset=dataset, path=path.removeprefix("./"))
+    if history is None:
+        raise Refused(
+            f"{dataset_id} has no recording {path!r}; paths are as in its index.json, from the dataset's root"
+        )
+    wanted = history.state.zarr
+    if history.state.served is None:
+        return history, None
+    stored = next((entry for zarr, entry in entries(c, dataset=dataset, published=False) if zarr == wanted), None)
+    return history, None if stored is None else json.loads(stored)
+
+
+def history_lines(
+    history: RecordingHistory, entry: Mapping[str, Any] | None, *, tracebacks: bool = False
+) -> Iterator[str]:
+    """What is known of one recording, for people."""
+    state = history.state
+    yield state.path
+    yield f"  {_standing(state)}"
+    yield from (f"  {line}" for line in _reasons(state))
+    if state.served is not None:
+        served = state.served
+        yield f"  store      {state.zarr}, engine {served.engine}, biosigIO {served.biosigio}"
+    if entry is not None:
+        yield from (f"  disclosed  {line}" for line in disclosures(entry))
+    if not history.attempts:
+        yield "  no attempt was made yet"
+    for number, attempt in enumerate(history.attempts, start=1):
+        yield ""
+        yield from _attempt_lines(number, attempt, tracebacks=tracebacks)
+
+
+def _standing(state: RecordingState) -> str:
+    match state.published_as:
+        case "stores":
+            return "served" + (", and converting again" if state.due == "converting" else "")
+        case "failures":
+            return f"failed: {state.code}"
+        case "pending":
+            return f"converting now: {state.reason}" if state.due == "converting" else f"pending: {state.reason}"
+        case _:
+            return "no longer in the source"
+
+
+def _reasons(state: RecordingState) -> Iterator[str]:
+    if state.verdict is not None:
+        yield f"reason     {FAILURE_SENTENCES[state.verdict.code]}"
+        if state.verdict.detail:
+            yield f"detail     {state.verdict.detail}"
+        if state.verdict.needed_bytes is not None:
+            yield f"needs      {format_bytes(state.verdict.needed_bytes)} of memory"
+        yield f"found by   engine {state.verdict.engine}, biosigIO {state.verdict.biosigio}"
+    elif state.reason is not None:
+        yield f"reason     {PENDING_SENTENCES[state.reason]}"
+    if state.why is not None:
+        yield f"due        {state.why}: {WHY_DUE_SENTENCES[state.why]}"
+    if state.attempts:
+        yield f"attempts   {state.attempts} counted of {MAX_COUNTED_ATTEMPTS}"
+    if state.next_attempt_at is not None:
+        yield f"next       not before {utc_stamp(state.next_attempt_at)}; --mode retry-pending does not wait"
+    if state.last_error:
+        yield f"last error {state.last_error}"
+
+
+def disclosures(entry: Mapping[str, Any]) -> Iterator[str]:
+    """What a store's index entry says about how true it is to its recording."""
+    if entry.get("channels_tsv_read_error"):
+        yield "a channels.tsv applies but could not be read; units are those of the recording file"
+    report = entry.get("units_report")
+    if report is not None:
+        yield (
+            f"units by {report['sidecar']}: {report['converted']} channels converted, {report['relabelled']} relabelled, "
+            f"{report['kept_importer_unit']} kept the file's own"
+        )
+    correction = entry.get("sss")
+    if correction is not None:
+        yield f"not the raw signal: corrected by {correction['method']} with {correction['calibration']} and {correction['cross_talk']}"
+    members = entry.get("split_members")
+    if members:
+        yield f"joined from {len(members)} files: {', '.join(members)}"
+
+
+def _ending(attempt: AttemptRecord) -> str:
+    verdict = attempt.code or attempt.reason
+    said = attempt.outcome if verdict is None else f"{attempt.outcome}: {verdict}"
+    # Only these two can cost one of the five attempts; whether they did is worth saying.
+    if attempt.outcome in {"pending", "expired"}:
+        said += ", counted" if attempt.counted else ", not counted"
+    return said
+
+
+def _attempt_lines(number: int, attempt: AttemptRecord, *, tracebacks: bool) -> Iterator[str]:
+    yield f"attempt {number}  run {attempt.run_number}, {utc_stamp(attempt.started_at)}, {_ending(attempt)}"
+    measured = "not measured" if attempt.measured_bytes is None else f"{format_bytes(attempt.measured_bytes)} measured"
+    yield (
+        f"  memory     {format_bytes(attempt.projected_bytes)} projected, "
+        f"{format_bytes(attempt.permitted_bytes)} permitted, {measured}"
+    )
+    if attempt.stage_seconds:
+        yield "  seconds    " + ", ".join(f"{stage} {duration(s)}" for stage, s in attempt.stage_seconds.items())
+    if attempt.stage_bytes:
+        yield "  bytes      " + ", ".join(f"{stage} {format_bytes(b)}" for stage, b in attempt.stage_bytes.items())
+    yield f"  worker     {attempt.worker}, {attempt.route}, scratch {format_bytes(attempt.scratch_bytes)}"
+    yield f"  versions   zarrmill {attempt.zarrmill}, engine {attempt.engine}, biosigIO {attempt.biosigio}"
+    if attempt.error:
+        yield f"  error      {attempt.error}"
+    if attempt.traceback and tracebacks:
+        yield from (f"    {line}" for line in attempt.traceback.splitlines())

@@ -1,0 +1,104 @@
+"""From what is due to the orders that workers are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from contract.errors import NotNow, RecordingFailed
+from contract.layout import store_url
+from contract.store import Provenance
+from contract.times import utc_stamp
+from tasks.convert.order import ConversionOrder, Fingerprint
+from tasks.formats import load
+from tasks.plan.projection import project
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from db.datasets import Dataset
+    from db.recordings import RecordingState
+    from db.runs import Run, Versions
+    from flows.survey import Survey
+    from infra.settings import Settings
+    from tasks.bids.recording import DiscoveredRecording
+    from tasks.plan.planned import PlannedRecording
+    from tasks.plan.projection import Projection
+
+__all__ = ["orders", "projection_of"]
+
+
+def projection_of(surveyed: Survey, recording: DiscoveredRecording) -> Projection:
+    """What one recording's conversion will need, from its header where that can be read where it lies."""
+    one = load()[recording.format]
+    size_bytes = recording.size_bytes if recording.size_known else 0
+    try:
+        header = one.header(Path(surveyed.source.url) / recording.path)
+    except (RecordingFailed, NotNow, OSError):
+        # the attempt itself says what is wrong with it, and is charged by size until then
+        header = None
+    return project(one, header, size_bytes, recording.modality)
+
+
+def orders(
+    settings: Settings,
+    surveyed: Survey,
+    dataset: Dataset,
+    run: Run,
+    *,
+    planned: Iterable[PlannedRecording],
+    due: Iterable[RecordingState],
+) -> Iterator[ConversionOrder]:
+    """One order for each recording that is due now, with an attempt id of its own.
+
+    Parameters
+    ----------
+    planned
+        The plan's conversions; what is due but not among them waits for a later run.
+    due
+        Pending recordings as the database knows them, after the plan was applied.
+    """
+    ids = {state.path: state.id for state in due}
+    base = surveyed.target.addresses(dataset.dataset_id).contract_base
+    for one in planned:
+        recording = one.recording
+        recording_id = ids.get(recording.path)
+        if recording_id is None:
+            continue
+        needs = projection_of(surveyed, recording)
+        yield ConversionOrder(
+            attempt_id=uuid4(),
+            recording_id=recording_id,
+            run_number=run.number,
+            dataset_id=dataset.dataset_id,
+            recording=recording,
+            source=surveyed.source.url,
+            inputs=one.inputs,
+            fingerprint=_fingerprint(one.fingerprint, run.versions),
+            provenance=_provenance(surveyed, dataset, store_url(base, recording.zarr)),
+            target=surveyed.target.url,
+            route=needs.route,
+            projected_bytes=needs.projected_bytes,
+            permitted_bytes=needs.projected_bytes,
+            scratch_bytes=needs.scratch_bytes,
+            timeout_s=settings.recording_timeout_s,
+            updated_utc=utc_stamp(run.started_at),
+        )
+
+
+def _fingerprint(source: str, versions: Versions) -> Fingerprint:
+    return Fingerprint(source=source, options=versions.options, engine=versions.engine, biosigio=versions.biosigio)
+
+
+def _provenance(surveyed: Survey, dataset: Dataset, contract_url: str) -> Provenance:
+    facts = surveyed.facts
+    return Provenance(
+        dataset_id=dataset.dataset_id,
+        doi=facts.doi,
+        license=facts.license,
+        citation=facts.citation,
+        source_commit=surveyed.commit,
+        hed_version=facts.hed_version,
+        contract_url=contract_url,
+    )

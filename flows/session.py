@@ -1,0 +1,228 @@
+"""One run's hold on one dataset: opened with a plan, kept alive while it works, ended in the database on every exit."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from contract.errors import Busy, LostLease, ZarrmillError
+from contract.redact import error_line
+from db import datasets, leases, runs
+from db.recordings import apply_plan
+from flows.ownership import is_gone, owning, workers_ended
+from flows.request import Note
+from flows.survey import current_versions, make_plan
+from infra.home import Home
+from tasks.callback import enqueue_converting, enqueue_failed
+from tasks.publish.repair import repair_intents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sqlalchemy import Engine
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from db.datasets import Dataset
+    from db.leases import Owner
+    from db.runs import Run
+    from flows.ownership import Ownership
+    from flows.request import ProgressEvent, ReconvertRequest
+    from flows.stop import StopSignal
+    from flows.survey import Survey
+    from infra.settings import Settings
+    from tasks.plan.worklist import Plan
+
+__all__ = ["Session", "hold"]
+
+log = logging.getLogger("zarrmill.flows.session")
+
+_RENEW_EVERY_S = leases.LEASE_S / 4
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """What one run works with. ``ended`` is set by whoever wrote the run's terminal state."""
+
+    settings: Settings
+    request: ReconvertRequest
+    engine: Engine
+    survey: Survey
+    dataset: Dataset
+    run: Run
+    plan: Plan
+    ownership: Ownership
+    on_event: Callable[[ProgressEvent], None]
+    stop: StopSignal
+    ended: bool = False
+    lost: threading.Event = field(default_factory=threading.Event)
+
+    def check_lease(self) -> None:
+        """Raise LostLease when another run has taken the dataset over."""
+        if self.lost.is_set():
+            raise LostLease("another run has taken over this dataset", detail=f"run {self.run.number}")
+
+
+@contextmanager
+def hold(
+    settings: Settings,
+    engine: Engine,
+    request: ReconvertRequest,
+    surveyed: Survey,
+    on_event: Callable[[ProgressEvent], None],
+    stop: StopSignal,
+) -> Iterator[Session]:
+    """The dataset, held by a new run whose plan is in the database, until the block ends.
+
+    Whatever ends the block, the run is ended in the database, its unfinished attempts are released uncounted, and a
+    terminal callback is written.
+
+    Raises
+    ------
+    Busy
+        Another run holds the dataset.
+    """
+    with owning(Home(settings.home)) as ownership:
+        dataset = _register(engine, surveyed)
+        run = _acquire(engine, dataset, ownership, request)
+        session: Session | None = None
+        try:
+            session = _prepare(settings, engine, request, surveyed, dataset, run, ownership, on_event, stop)
+            with _renewed(session):
+                yield session
+        except BaseException as error:
+            _end_badly(engine, run, session, error)
+            raise
+        finally:
+            _release(engine, run)
+
+
+def _register(engine: Engine, surveyed: Survey) -> Dataset:
+    with engine.begin() as c:
+        dataset = datasets.register(
+            c, dataset_id=surveyed.choice.dataset_id, target=surveyed.target.url, source=surveyed.source.url
+        )
+        datasets.set_facts(c, dataset=dataset, facts=surveyed.facts)
+    return replace(dataset, facts=surveyed.facts)
+
+
+def _acquire(engine: Engine, dataset: Dataset, ownership: Ownership, request: ReconvertRequest) -> Run:
+    holders: list[Owner] = []
+
+    def gone(owner: Owner) -> bool:
+        holders.append(owner)
+        return is_gone(owner)
+
+    def once() -> Run:
+        with engine.begin() as c:
+            return leases.acquire(
+                c,
+                dataset=dataset,
+                owner=ownership.owner,
+                mode=request.mode,
+                versions=current_versions(),
+                owner_is_gone=gone,
+            )
+
+    try:
+        return once()
+    except Busy:
+        # its command may have been killed a moment ago, with its workers still on their way out
+        if not holders:
+            raise
+        workers_ended(holders[-1])
+        return once()
+
+
+def _prepare(
+    settings: Settings,
+    engine: Engine,
+    request: ReconvertRequest,
+    surveyed: Survey,
+    dataset: Dataset,
+    run: Run,
+    ownership: Ownership,
+    on_event: Callable[[ProgressEvent], None],
+    stop: StopSignal,
+) -> Session:
+    untrusted = repair_intents(engine, surveyed.target, dataset)
+    # again, now that nobody else changes anything
+    planned = make_plan(engine, surveyed, dataset, request, settings, untrusted=untrusted)
+    with engine.begin() as c:
+        apply_plan(c, dataset=dataset, run=run, rows=planned.rows())
+        datasets.note_converting(c, run=run)
+        enqueue_converting(c, run=run, dataset=dataset)
+    for sentence in surveyed.notes:
+        on_event(Note(sentence=sentence))
+    return Session(
+        settings=settings,
+        request=request,
+        engine=engine,
+        survey=surveyed,
+        dataset=dataset,
+        run=run,
+        plan=planned,
+        ownership=ownership,
+        on_event=on_event,
+        stop=stop,
+    )
+
+
+@contextmanager
+def _renewed(session: Session) -> Iterator[None]:
+    """Keep the dataset lease while inside; on its loss ``session.lost`` is set and the run is asked to stop."""
+    left = threading.Event()
+    thread = threading.Thread(target=_renew, args=(session, left), name="zarrmill-lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        left.set()
+        thread.join()
+
+
+def _renew(session: Session, left: threading.Event) -> None:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    while not left.wait(_RENEW_EVERY_S):
+        try:
+            with session.engine.begin() as c:
+                leases.renew(c, run=session.run)
+        except LostLease:
+            log.warning("run %d has lost its dataset to another run", session.run.number)
+            session.lost.set()
+            return
+        except SQLAlchemyError as error:
+            log.warning("the dataset lease could not be renewed: %s", error_line(error))
+
+
+def _end_badly(engine: Engine, run: Run, session: Session | None, error: BaseException) -> None:
+    """Write the terminal state of a run that raised. Nothing here may hide ``error``."""
+    if isinstance(error, LostLease) or (session is not None and session.ended):
+        return
+    from sqlalchemy.exc import SQLAlchemyError
+
+    sentence = error.sentence if isinstance(error, ZarrmillError) else error_line(error)
+    try:
+        with engine.begin() as c:
+            datasets.note_failed(c, run=run, errors=0, error=sentence)
+            enqueue_failed(c, run=run, error=sentence)
+            runs.finish(c, run=run, state="failed", error=sentence)
+    except (SQLAlchemyError, ZarrmillError) as another:
+        _cannot("note the end of run %d: %s", run, another)
+
+
+def _release(engine: Engine, run: Run) -> None:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        with engine.begin() as c:
+            leases.release(c, run=run)
+    except (SQLAlchemyError, ZarrmillError) as another:
+        _cannot("release the dataset of run %d: %s", run, another)
+
+
+def _cannot(what: str, run: Run, error: SQLAlchemyError | ZarrmillError) -> None:
+    log.warning("could not " + what, run.number, error_line(error))

@@ -1,0 +1,148 @@
+"""A dataset looked at: what its source holds, what the target serves, and what a run would do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from sqlalchemy import text
+
+from contract.layout import ENGINE_VERSION
+from db import recordings
+from db.runs import Versions
+from flows.dataset_choice import choose
+from infra.storage import open_target
+from tasks.bids.dataset_facts import dataset_facts
+from tasks.bids.discovery import discover_source
+from tasks.plan.fingerprint import options_fingerprint
+from tasks.plan.worklist import plan
+from tasks.publish.live import compare_live
+from tasks.sources import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sqlalchemy import Engine
+
+    from db.datasets import Dataset, DatasetFacts
+    from flows.dataset_choice import Choice
+    from flows.request import ReconvertRequest
+    from infra.settings import Settings
+    from infra.storage.protocol import Target
+    from tasks.bids.recording import Discovery
+    from tasks.plan.worklist import Plan
+    from tasks.sources.protocol import Source
+
+__all__ = ["Survey", "current_versions", "make_plan", "survey"]
+
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """One source at one moment, beside the target it goes to.
+
+    Parameters
+    ----------
+    commit
+        40 hex characters that name the source's state.
+    notes
+        Sentences about what discovery met, for people.
+    """
+
+    source: Source
+    target: Target
+    discovery: Discovery
+    facts: DatasetFacts
+    commit: str
+    choice: Choice
+    notes: tuple[str, ...]
+
+
+def current_versions() -> Versions:
+    """What this installation converts with."""
+    return Versions(
+        zarrmill=version("zarrmill"),
+        options=options_fingerprint(),
+        engine=ENGINE_VERSION,
+        biosigio=version("biosigio"),
+    )
+
+
+def survey(settings: Settings, engine: Engine, request: ReconvertRequest) -> Survey:
+    """Read the source's tree once and choose the dataset. Writes nothing.
+
+    Raises
+    ------
+    Refused
+        The source, the target or the dataset id cannot be used.
+    """
+    source = open_source(request.source, hash_signals=request.hash_signals, allow_dirty=request.allow_dirty)
+    target = open_target(request.target, settings)
+    discovery = discover_source(source)
+    described = dataset_facts(source, discovery, archive_name=settings.archive_name)
+    with engine.connect() as c:
+        choice = choose(c, given=request.dataset_id, source=source.url, target=target.url)
+    return Survey(
+        source=source,
+        target=target,
+        discovery=discovery,
+        facts=described.facts,
+        commit=source.commit(discovery.matters()),
+        choice=choice,
+        notes=(*described.notes, *_notes(discovery)),
+    )
+
+
+def _notes(discovery: Discovery) -> tuple[str, ...]:
+    sentences = [f"{problem.path}: {problem.sentence}" for problem in discovery.problems]
+    sentences += [str(ambiguity) for ambiguity in discovery.ambiguities]
+    if len(sentences) > _EXAMPLES:
+        left = len(sentences) - _EXAMPLES
+        return (*sentences[:_EXAMPLES], f"… and {left} more notes on the source")
+    return tuple(sentences)
+
+
+def make_plan(
+    engine: Engine,
+    surveyed: Survey,
+    dataset: Dataset | None,
+    request: ReconvertRequest,
+    settings: Settings,
+    *,
+    untrusted: Collection[str] = (),
+) -> Plan:
+    """What there is to do, from one look at the database and at the target. Writes nothing.
+
+    Parameters
+    ----------
+    untrusted
+        Store paths whose objects are not what the database believes.
+    """
+    lost = set(untrusted)
+    if dataset is not None:
+        lost |= set(compare_live(engine, surveyed.target, dataset).missing)
+    with engine.connect() as c:
+        now: datetime = c.execute(text("SELECT zarrmill_now()")).scalar_one()
+        states = [] if dataset is None else recordings.snapshot(c, dataset=dataset)
+    versions = current_versions()
+    made = plan(
+        surveyed.discovery.recordings,
+        surveyed.source.tree(),
+        states,
+        now=now,
+        options=versions.options,
+        engine=versions.engine,
+        biosigio=versions.biosigio,
+        mode=request.mode,
+        rebuild_on=request.rebuild_on,
+        lost=lost,
+        largest_worker_bytes=settings.largest_worker_bytes,
+    )
+    changed = made.source_changed_ids()
+    if not changed:
+        return made
+    with engine.connect() as c:
+        return made.with_changes(recordings.inputs(c, recording_ids=changed))

@@ -1,0 +1,168 @@
+"""The leases of the attempts that one worker process works on: renewed together, and asked before every write.
+
+A process that was paused cannot be stopped by SQL. So each attempt has a deadline on this process's own monotonic clock, well
+before its lease ends in the database, and whoever writes to the target asks ``may_write`` first.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from contract.errors import LostLease
+from db.recordings import renew_attempts
+
+__all__ = ["LEASE_S", "HeldAttempt", "LeaseKeeper"]
+
+_LOG = logging.getLogger("zarrmill.worker")
+
+LEASE_S: Final = 120.0
+WRITE_MARGIN_S: Final = 30.0
+"""No write starts this close to the end of a lease; a single PUT times out in less."""
+_RETRY_S: Final = 5.0
+
+
+@dataclass(eq=False)
+class HeldAttempt:
+    """One attempt that this process holds."""
+
+    attempt_id: UUID
+    deadline: float
+    lost: bool = False
+    stop_asked: threading.Event = field(default_factory=threading.Event)
+    is_working: bool = True
+    unclaimed_looks: int = 0
+
+    def may_write(self) -> None:
+        """Return if a write may start now.
+
+        Raises
+        ------
+        LostLease
+            The attempt was superseded, stopped, or has not been renewed for too long.
+        """
+        if self.stop_asked.is_set():
+            raise LostLease("the attempt was stopped from outside")
+        if self.lost or time.monotonic() >= self.deadline:
+            raise LostLease("the attempt's lease is over")
+
+    @property
+    def must_stop(self) -> bool:
+        """Whether work on it is of no use any more."""
+        return self.lost or self.stop_asked.is_set()
+
+
+class LeaseKeeper:
+    """Holds attempts and renews them all in one statement every third of a lease.
+
+    ``is_wanted`` says whether anybody still means to go on with an attempt that rests between two stages; ``let_go`` is called
+    for one that nobody does.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        is_wanted: Callable[[UUID], bool],
+        let_go: Callable[[UUID], None],
+        lease_s: float = LEASE_S,
+    ) -> None:
+        self._engine = engine
+        self._is_wanted = is_wanted
+        self._let_go = let_go
+        self._lease_s = lease_s
+        self._lock = threading.Lock()
+        self._held: dict[UUID, HeldAttempt] = {}
+        self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def hold(self, attempt_id: UUID) -> HeldAttempt:
+        """Hold an attempt that the flow has claimed; it is renewed at once.
+
+        Raises
+        ------
+        LostLease
+            It is not ours any more.
+        """
+        with self._lock:
+            known = self._held.get(attempt_id)
+        if known is not None:
+            return known
+        held = HeldAttempt(attempt_id, deadline=0.0)
+        self._renew([held])
+        if held.lost:
+            raise LostLease("the attempt's lease was over before its work began")
+        with self._lock:
+            self._held[attempt_id] = held
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._keep, name="zarrmill-leases", daemon=True)
+                self._thread.start()
+        return held
+
+    def get(self, attempt_id: UUID) -> HeldAttempt | None:
+        """The attempt if this process holds it."""
+        with self._lock:
+            return self._held.get(attempt_id)
+
+    def drop(self, attempt_id: UUID) -> None:
+        """Stop renewing an attempt."""
+        with self._lock:
+            self._held.pop(attempt_id, None)
+
+    def stop(self, attempt_ids: Collection[UUID] | None = None) -> None:
+        """Ask the work on these attempts, or on all, to end."""
+        with self._lock:
+            asked = list(self._held.values()) if attempt_ids is None else [self._held.get(one) for one in attempt_ids]
+        for held in asked:
+            if held is not None:
+                held.stop_asked.set()
+
+    def close(self) -> None:
+        """End the renewals."""
+        self._closed.set()
+
+    def _keep(self) -> None:
+        pause = self._lease_s / 3
+        while not self._closed.wait(pause):
+            pause = self._lease_s / 3
+            with self._lock:
+                held = [one for one in self._held.values() if not one.lost]
+            if not held:
+                continue
+            try:
+                self._renew(held)
+            except SQLAlchemyError as error:
+                # Postgres restarts; the deadlines stand, and nobody writes past them.
+                _LOG.warning("%d attempts could not be renewed: %s", len(held), type(error).__name__)
+                pause = min(_RETRY_S, self._lease_s / 10)
+                continue
+            self._look_after_resting(held)
+
+    def _renew(self, held: list[HeldAttempt]) -> None:
+        asked = time.monotonic()  # before the statement: the lease in the database ends later than we think, never earlier
+        with self._engine.begin() as c:
+            still = renew_attempts(c, attempt_ids=[one.attempt_id for one in held], lease_s=self._lease_s)
+        for one in held:
+            if one.attempt_id in still:
+                one.deadline = asked + self._lease_s - min(WRITE_MARGIN_S, self._lease_s / 4)
+            else:
+                one.lost = True
+
+    def _look_after_resting(self, held: list[HeldAttempt]) -> None:
+        """Let go of attempts whose flow is gone: between two stages nobody but us would ever end them."""
+        for one in held:
+            if one.is_working or self._is_wanted(one.attempt_id):
+                one.unclaimed_looks = 0
+                continue
+            one.unclaimed_looks += 1
+            # Twice, because the next stage may be on its way from the scheduler.
+            if one.unclaimed_looks > 1:
+                self._let_go(one.attempt_id)

@@ -1,0 +1,147 @@
+"""What one Dask worker process has for its conversions: settings, a database engine, the child pool, leases, scratch.
+
+Made on first use, or at the worker's start when it is loaded as a preload (``--preload tasks.convert.worker_room``), so that the
+first recording need not wait for the fork server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import Engine
+
+from contract.errors import Refused
+from infra.cluster import child_environment
+from infra.database import engine
+from infra.home import private_folder
+from infra.host import host_key, process_is_gone, process_started
+from infra.settings import Settings, inherited_environment, load_settings
+from tasks.convert.child import ChildPool
+from tasks.convert.leases import LeaseKeeper
+
+__all__ = ["STAGES", "WorkerRoom", "dask_setup", "dask_teardown", "stage_key", "worker_room"]
+
+_LOG = logging.getLogger("zarrmill.worker")
+
+STAGES: Final = ("fetch", "convert", "upload")
+_OWNER_FILE: Final = ".owner.json"
+
+
+def stage_key(stage: str, attempt_id: UUID) -> str:
+    """The Dask key of one stage of one attempt."""
+    return f"{stage}-{attempt_id}"
+
+
+class WorkerRoom:
+    """Everything that the stages of all attempts of one worker process share."""
+
+    def __init__(self, settings: Settings, dask_worker: Any = None) -> None:
+        if settings.database_url is None:
+            raise Refused("a worker needs ZARRMILL_DATABASE_URL, the one that the command uses")
+        self.settings = settings
+        self.scratch: Path = private_folder(settings.scratch)
+        self.engine: Engine = engine(settings.database_url.get_secret_value(), pool_size=1)
+        self.pool = ChildPool(child_environment(inherited_environment()))
+        self.leases = LeaseKeeper(self.engine, is_wanted=self._is_wanted, let_go=self._let_go)
+        self._dask_worker = dask_worker
+        self._sweep()
+
+    def make_scratch(self, attempt_id: UUID) -> Path:
+        """A new, empty scratch folder for an attempt, marked as this process's."""
+        folder = self.scratch / str(attempt_id)
+        folder.mkdir(mode=0o700)
+        owner = {"host": host_key(), "pid": os.getpid(), "started": process_started(os.getpid())}
+        (folder / _OWNER_FILE).write_text(json.dumps(owner))
+        (folder / "source").mkdir()
+        return folder
+
+    def scratch_of(self, attempt_id: UUID) -> Path:
+        """The scratch folder of an attempt."""
+        return self.scratch / str(attempt_id)
+
+    def remove_scratch(self, attempt_id: UUID) -> None:
+        """Remove an attempt's scratch folder; what cannot be removed is logged and left for the next sweep."""
+        folder = self.scratch_of(attempt_id)
+        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            _LOG.warning("the scratch folder %s could not be removed", folder)
+
+    def is_cancelled(self, key: str) -> bool:
+        """Whether Dask has forgotten the task ``key`` that runs here, as it does when its client is gone."""
+        if self._dask_worker is None:
+            return False
+        task = self._dask_worker.state.tasks.get(key)
+        return task is None or task.state in {"cancelled", "released", "forgotten"}
+
+    def close(self) -> None:
+        """Kill the children and give everything back."""
+        self.leases.close()
+        self.pool.close()
+        self.engine.dispose()
+
+    def _is_wanted(self, attempt_id: UUID) -> bool:
+        if self._dask_worker is None:
+            return True
+        known = self._dask_worker.state.tasks
+        return any(stage_key(stage, attempt_id) in known for stage in STAGES)
+
+    def _let_go(self, attempt_id: UUID) -> None:
+        from tasks.convert.attempt import abandon_one
+
+        _LOG.warning("nobody goes on with attempt %s; it is released", attempt_id)
+        abandon_one(self, attempt_id, "the command that began it is gone")
+
+    def _sweep(self) -> None:
+        """Remove scratch folders of processes of this host that are gone."""
+        here = host_key()
+        for marker in self.scratch.glob(f"*/{_OWNER_FILE}"):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                owner = json.loads(marker.read_text())
+                if owner["host"] == here and process_is_gone(int(owner["pid"]), owner["started"]):
+                    shutil.rmtree(marker.parent, ignore_errors=True)
+
+
+_room: WorkerRoom | None = None
+_room_lock = threading.Lock()
+
+
+def worker_room(dask_worker: Any = None) -> WorkerRoom:
+    """The room of this process. Raises Refused when its settings are wrong."""
+    global _room  # noqa: PLW0603 - one per process is what it is: connections and children cannot be shared otherwise
+    with _room_lock:
+        if _room is None:
+            _room = WorkerRoom(load_settings(), dask_worker)
+        return _room
+
+
+def dask_setup(worker: Any) -> None:
+    """Make the room when the worker starts, and warm it up beside its start."""
+    room = worker_room(worker)
+    threading.Thread(target=_warm_up, args=(room,), name="zarrmill-warm-up", daemon=True).start()
+
+
+def dask_teardown(_worker: Any) -> None:
+    """Give everything back when the worker ends in order."""
+    global _room  # noqa: PLW0603 - as above
+    with _room_lock:
+        room, _room = _room, None
+    if room is not None:
+        room.close()
+
+
+def _warm_up(room: WorkerRoom) -> None:
+    try:
+        threads = room.pool.warm_up()
+    except OSError as error:
+        _LOG.error("conversions cannot start: %s", error)  # noqa: TRY400 - the fork server's own traceback is in this log
+        return
+    if threads != 1:
+        _LOG.error("the fork server has %d threads; a fork of it may hang", threads)

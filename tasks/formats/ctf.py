@@ -1,0 +1,98 @@
+"""CTF recordings: a .ds folder with a .res4 header and .meg4 samples."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from tasks.formats.content import corrupt, empty, not_continuous, reading, require_content
+from tasks.formats.memory import streamed_bytes
+from tasks.formats.protocol import Header, Route
+from tasks.formats.shape import shape_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Ctf"]
+
+_MEG4_HEAD = 8
+_SAMPLE_BYTES = 4
+# Positions in the .res4 (big-endian), as in CTF's file formats and MNE's reader.
+_AVERAGED, _SAMPLES, _CHANNELS, _RATE, _END = 776, 1288, 1292, 1296, 1314
+
+
+class Ctf:
+    """CTF: always streamed."""
+
+    name = "ctf"
+    source_format = "meg"
+
+    def header(self, primary: Path) -> Header:
+        """Read the .res4's first kilobytes and the size of the .meg4.
+
+        ``n_samples`` is an upper bound: a reader stops where the system clock channel does.
+        """
+        res4 = _inside(primary, "res4")
+        with reading(res4):
+            with res4.open("rb") as file:
+                head = file.read(_END)
+            if len(head) < _END or not head.startswith(b"MEG4"):
+                raise corrupt(f"{res4.name} does not start like a CTF header")
+            averaged, trial_samples, n_channels, rate_hz = (
+                struct.unpack_from(code, head, at)[0]
+                for code, at in ((">h", _AVERAGED), (">i", _SAMPLES), (">h", _CHANNELS), (">d", _RATE))
+            )
+        if averaged > 1:
+            raise not_continuous(f"{primary.name} is an average of {averaged} trials")
+        if n_channels < 1 or trial_samples < 1:
+            raise empty(f"{primary.name} declares {n_channels} channels and {trial_samples} samples")
+        return Header(
+            n_channels=n_channels,
+            n_samples=_samples(primary, n_channels, trial_samples),
+            rate_hz=rate_hz,
+            rates_hz=(rate_hz,),
+            exact_samples=False,
+            block_samples=trial_samples,
+        )
+
+    def route(self, header: Header) -> Route:  # noqa: ARG002 - one route whatever the header says
+        """Streamed."""
+        return Route.STREAMED
+
+    def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:  # noqa: ARG002 - one route
+        """As every streamed format; the reader holds whole trials."""
+        return streamed_bytes(
+            shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=_SAMPLE_BYTES),
+            block_samples=header.block_samples,
+        )
+
+    def read_target(self, primary: Path) -> Path:
+        """The folder."""
+        return primary
+
+
+def _inside(folder: Path, ending: str) -> Path:
+    """The file of this ending in the folder: the one of the folder's stem, else the only one (a BIDS rename keeps the old names)."""
+    own = folder / f"{folder.stem}.{ending}"
+    if own.exists() or own.is_symlink():
+        return own
+    others = sorted(p for p in folder.glob(f"*.{ending}") if not p.name.startswith("."))
+    if len(others) != 1:
+        raise corrupt(f"{folder.name} has {len(others)} files ending in .{ending}")
+    return others[0]
+
+
+def _samples(folder: Path, n_channels: int, trial_samples: int) -> int:
+    """Samples in the .meg4 and its continuations (.1_meg4, ...); each holds whole trials."""
+    first = _inside(folder, "meg4")
+    parts = [first]
+    while (after := first.with_name(f"{first.stem}.{len(parts)}_meg4")).exists():
+        parts.append(after)
+    total = 0
+    for part in parts:
+        require_content(part)
+        held = part.stat().st_size - _MEG4_HEAD
+        if held <= 0 or held % (_SAMPLE_BYTES * n_channels * trial_samples):
+            raise corrupt(f"{part.name} holds {max(held, 0)} bytes, not a whole number of trials")
+        total += held // (_SAMPLE_BYTES * n_channels)
+    return total

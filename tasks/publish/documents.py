@@ -1,0 +1,176 @@
+"""The bytes of index.json and manifest.json, from one snapshot of the database."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from contract.codes import FAILURE_SENTENCES, PendingReason
+from contract.documents import dump, parse, write_index
+from contract.index import FailureEntry, Index, IndexHead, LocalIndex, LocalIndexHead, PendingEntry
+from contract.manifest import Manifest, ManifestFile, ManifestStore
+from contract.times import utc_stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from db.published import FailureRow, ManifestRow, PendingRow, PublishedSnapshot
+    from infra.storage.protocol import Addresses
+    from tasks.publish.edition import Edition
+
+__all__ = ["Draft", "EventsFile", "comparable", "manifest"]
+
+_VOLATILE = re.compile(rb'"updated_utc":"[^"]*"|"errors":[0-9]+')
+_LISTS = b',"stores":['
+
+
+@dataclass(frozen=True, slots=True)
+class EventsFile:
+    """The events.parquet that an index names."""
+
+    row_count: int
+    size_bytes: int
+
+
+class Draft:
+    """The index of one snapshot: its entries are taken from the database once, its head can be written again.
+
+    Parameters
+    ----------
+    snapshot
+        The database at one moment.
+    edition, addresses
+        What the head says.
+
+    Attributes
+    ----------
+    coverage
+        What the lists hold.
+    not_attempted_count
+        How many of the pending recordings were not reached yet.
+    """
+
+    def __init__(self, snapshot: PublishedSnapshot, edition: Edition, addresses: Addresses) -> None:
+        self._edition = edition
+        self._addresses = addresses
+        self._local = addresses.data_base_kind == "local-http"
+        self._biosigio_version = snapshot.biosigio_version
+        self.coverage = snapshot.coverage
+        self.not_attempted_count = 0
+        self._stores = [entry for _zarr, entry in snapshot.stores()]
+        self._failures = [_failure(row) for row in snapshot.failures()]
+        self._pending = []
+        for row in snapshot.pending():
+            self.not_attempted_count += row.reason is PendingReason.NOT_ATTEMPTED
+            self._pending.append(_pending(row))
+
+    def index(self, events_row_count: int | None) -> bytes:
+        """The document as it would be published; ``check`` it before it is written anywhere.
+
+        Parameters
+        ----------
+        events_row_count
+            Rows of the events.parquet beside it; None without one.
+
+        Raises
+        ------
+        ValueError
+            The lists do not hold what the coverage says.
+        """
+        return write_index(self._head(events_row_count), self._stores, self._failures, self._pending)
+
+    def check(self, document: bytes) -> None:
+        """Check a document whole: schema, invariant, order, every path once.
+
+        Raises
+        ------
+        Refused
+            It breaks its contract; the sentence names the field.
+        """
+        parse(LocalIndex if self._local else Index, document)
+
+    def _head(self, events_row_count: int | None) -> LocalIndexHead:
+        edition, addresses, facts = self._edition, self._addresses, self._edition.dataset.facts
+        head = LocalIndexHead if self._local else IndexHead
+        return head.model_validate(
+            {
+                "dataset_id": edition.dataset.dataset_id,
+                "contract_base": addresses.contract_base,
+                "data_base": addresses.data_base,
+                "data_base_kind": "local-http" if self._local else "s3-public",
+                "s3_uri": addresses.s3_uri,
+                "s3_region": addresses.s3_region,
+                "s3_anonymous": addresses.s3_anonymous,
+                "source_commit": edition.source_commit,
+                "biosigio_version": self._biosigio_version,
+                "updated_utc": edition.updated_utc,
+                "doi": facts.doi,
+                "license": facts.license,
+                "citation": facts.citation,
+                "hed_version": facts.hed_version,
+                "discovered_count": self.coverage.discovered,
+                "store_count": self.coverage.stores,
+                "n_recordings": self.coverage.stores,
+                "errors": edition.errors,
+                "failure_count": self.coverage.failures,
+                "pending_count": self.coverage.pending,
+                "events_parquet": None if events_row_count is None else f"{addresses.data_base}events.parquet",
+                "events_row_count": events_row_count,
+            }
+        )
+
+
+def _failure(row: FailureRow) -> bytes:
+    return dump(
+        FailureEntry(
+            path=row.path,
+            zarr=row.zarr,
+            code=row.code,
+            reason=FAILURE_SENTENCES[row.code],
+            detail=row.detail,
+            attempts=row.attempts,
+        )
+    )
+
+
+def _pending(row: PendingRow) -> bytes:
+    return dump(
+        PendingEntry(
+            path=row.path,
+            zarr=row.zarr,
+            reason=row.reason,
+            attempts=row.attempts,
+            last_error=row.last_error,
+            last_attempt_utc=utc_stamp(row.last_attempt_at) if row.last_attempt_at else None,
+        )
+    )
+
+
+def manifest(rows: Iterable[ManifestRow], edition: Edition, events: EventsFile | None) -> bytes:
+    """The bytes of manifest.json for exactly the stores of the index."""
+    files = None
+    if events is not None:
+        files = (ManifestFile(name="events.parquet", size_bytes=events.size_bytes, row_count=events.row_count),)
+    stores = tuple(
+        # the size is the key's own statement, so there is none without a key
+        ManifestStore(zarr=row.zarr, source_key=row.source_key, size_bytes=row.size_bytes if row.source_key else None)
+        for row in rows
+    )
+    document = Manifest(
+        dataset_id=edition.dataset.dataset_id, updated_utc=edition.updated_utc, files=files, stores=stores
+    )
+    return dump(document)
+
+
+def comparable(document: bytes) -> str:
+    """SHA-256 of a document without its ``updated_utc`` and ``errors``: equal when nothing else differs.
+
+    Only the head is looked at: the entries of stores have an ``updated_utc`` of their own, which counts.
+    """
+    head, lists, rest = document.partition(_LISTS)
+    digest = hashlib.sha256(_VOLATILE.sub(b"", head))
+    digest.update(lists)
+    digest.update(rest)
+    return digest.hexdigest()

@@ -1,0 +1,188 @@
+"""What status and why tell, from a real Postgres in which a small dataset has lived for a while."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sqlalchemy import Engine
+from state_bench import Bench, path_of, planned
+
+from cli.status import look, status_lines, status_object
+from cli.why import disclosures, history_lines
+from cli.why import look as look_why
+from cli.wording import json_line
+from contract.codes import FailureCode, PendingReason, WhyDue
+from contract.errors import Refused
+from db import recordings, runs
+from db.recordings import Measured, PlannedAction
+
+ENTRY = json.dumps(
+    {
+        "path": path_of("01"),
+        "units_report": {
+            "converted": 2, "relabelled": 1, "kept_importer_unit": 0, "units_column_present": True,
+            "sidecar": "sub-01/eeg/sub-01_task-rest_channels.tsv", "sidecar_supplied": False,
+        },
+        "split_members": ["a_split-01_meg.fif", "a_split-02_meg.fif"],
+    }
+).encode()  # fmt: skip
+
+
+@pytest.fixture
+def bench(engine: Engine) -> Bench:
+    """One served, one failed, one that met a full machine, one not reached, and one served that is due again."""
+    bench = Bench(engine)
+    run = bench.start(pid=11)
+    collision = {"code": FailureCode.STORE_PATH_COLLISION, "detail": "sub-02.edf is served"}
+    bench.apply(
+        run,
+        *(planned(name) for name in ("01", "03", "04", "05", "06")),
+        planned("02", PlannedAction.FAIL, zarr="other.zarr", **collision),
+    )
+    bench.convert(run, "01", entry=ENTRY)
+    bench.convert(run, "05")
+    attempt = bench.claim(run, "06")
+    with bench.begin() as c:
+        report = Measured(measured_bytes=15, stage_seconds={"fetch": 0.5}, traceback="Traceback\n  line 1")
+        recordings.fail(
+            c,
+            attempt_id=attempt,
+            run_number=run.number,
+            code=FailureCode.NOT_CONTINUOUS,
+            detail="20 trials",
+            report=report,
+        )
+    attempt = bench.claim(run, "03", worker="tcp://10.0.0.5:1")
+    bench.wait(seconds=20)
+    with bench.begin() as c:
+        report = Measured(
+            measured_bytes=19 * 2**20, stage_seconds={"fetch": 0.5, "convert": 19.25}, stage_bytes={"fetch": 1000}
+        )
+        recordings.postpone(
+            c,
+            attempt_id=attempt,
+            run_number=run.number,
+            reason=PendingReason.MEMORY_BUDGET,
+            error="MemoryError: no room",
+            counted=True,
+            report=report,
+        )
+        runs.finish(c, run=run, state="completed")
+    bench.end(run)
+    run = bench.start(pid=12)
+    bench.apply(
+        run,
+        planned("01", PlannedAction.CARRY),
+        planned("02", PlannedAction.FAIL, zarr="other.zarr", **collision),
+        planned("03", PlannedAction.WAIT),
+        planned("04"),
+        planned("05", why=WhyDue.ENGINE),
+        planned("06", PlannedAction.KEEP_FAILED),
+    )
+    return bench
+
+
+def test_status_accounts_for_every_recording(bench: Bench) -> None:
+    with bench.begin() as c:
+        (status,) = look(c, target="/served")
+    lines = list(status_lines(status, whole=True))
+    text = "\n".join(lines)
+    assert lines[1] == "  6 discovered = 2 stores + 2 failures + 2 pending"
+    assert "failed: not_continuous (1): This file holds epochs" in text
+    assert "failed: store_path_collision (1)" in text
+    assert f"    {path_of('03')}, not before 2026-03-01T01:00:20Z" in lines
+    assert "served and due again: engine (1)" in text
+    assert "run 1 (auto) completed, began 2026-03-01T00:00:00Z, took 20 s" in text
+    assert "run 2 (auto) running" in text
+    assert "process 12 on here" in text
+
+
+def test_status_as_json_lists_each_recording_that_is_not_served(bench: Bench) -> None:
+    with bench.begin() as c:
+        (status,) = look(c, target="/served", dataset_id="xx000001")
+        assert look(c, target="/elsewhere") == []
+        assert look(c, target="/served", dataset_id="xx000002") == []
+    value = json.loads(json_line(status_object(status)))
+    assert value["coverage"] == {"discovered": 6, "stores": 2, "failures": 2, "pending": 2}
+    assert value["failures"] == {"not_continuous": [path_of("06")], "store_path_collision": [path_of("02")]}
+    assert value["pending"] == {"memory_budget": [path_of("03")], "not_attempted": [path_of("04")]}
+    assert value["rebuilding"] == {"engine": [path_of("05")]}
+    assert [run["state"] for run in value["runs"]] == ["running", "completed"]
+
+
+def lines_of(bench: Bench, name: str, *, tracebacks: bool = False) -> list[str]:
+    with bench.begin() as c:
+        history, entry = look_why(c, target="/served", dataset_id="xx000001", path=f"./{path_of(name)}")
+    return list(history_lines(history, entry, tracebacks=tracebacks))
+
+
+def test_why_a_recording_waits(bench: Bench) -> None:
+    lines = lines_of(bench, "03")
+    text = "\n".join(lines)
+    assert lines[:2] == [path_of("03"), "  pending: memory_budget"]
+    assert "reason     There was not enough memory for this recording at the time" in text
+    assert "due        " in text
+    assert "attempts   1 counted of 5" in text
+    assert "next       not before 2026-03-01T01:00:20Z" in text
+    assert "last error MemoryError: no room" in text
+    assert "attempt 1  run 1, 2026-03-01T00:00:00Z, pending: memory_budget, counted" in lines
+    assert "  memory     10B projected, 20B permitted, 19MiB measured" in lines
+    assert "  seconds    convert 19 s, fetch 0.5 s" in lines or "  seconds    fetch 0.5 s, convert 19 s" in lines
+    assert "  versions   zarrmill 0.1.0, engine 3, biosigIO 1.2.13" in lines
+    assert any(line.startswith("  worker     tcp://10.0.0.5:1") for line in lines)
+
+
+def test_why_a_recording_failed(bench: Bench) -> None:
+    lines = lines_of(bench, "06")
+    text = "\n".join(lines)
+    assert lines[1] == "  failed: not_continuous"
+    assert "detail     20 trials" in text
+    assert "found by   engine 3, biosigIO 1.2.13" in text
+    assert "attempt 1  run 1, 2026-03-01T00:00:00Z, failed: not_continuous" in lines
+    assert "Traceback" not in text
+    assert "    Traceback" in lines_of(bench, "06", tracebacks=True)
+    assert "  no attempt was made yet" in lines_of(bench, "02")
+
+
+def test_why_a_recording_is_served_says_what_its_store_discloses(bench: Bench) -> None:
+    text = "\n".join(lines_of(bench, "01"))
+    assert "\n  served\n" in text
+    assert "disclosed  units by sub-01/eeg/sub-01_task-rest_channels.tsv: 2 channels converted, 1 relabelled" in text
+    assert "disclosed  joined from 2 files" in text
+    assert "attempt 1  run 1, 2026-03-01T00:00:00Z, done" in text
+    again = "\n".join(lines_of(bench, "05"))
+    assert "\n  served\n" in again
+    assert "due        engine: The converter's engine version changed." in again
+
+
+def test_why_can_be_asked_with_the_path_of_the_store(bench: Bench) -> None:
+    with bench.begin() as c:
+        history, _ = look_why(c, target="/served", dataset_id="xx000001", path=bench.state("01").zarr)
+    assert history.state.path == path_of("01")
+
+
+def test_what_is_not_known_is_refused_with_a_way_out(bench: Bench) -> None:
+    with bench.begin() as c, pytest.raises(Refused, match="zarrmill status lists"):
+        look_why(c, target="/served", dataset_id="xx000009", path="a")
+    with bench.begin() as c, pytest.raises(Refused, match=r"no recording 'a\.edf'"):
+        look_why(c, target="/served", dataset_id="xx000001", path="a.edf")
+
+
+def test_disclosures_name_every_departure() -> None:
+    lines = list(
+        disclosures(
+            {
+                "channels_tsv_read_error": True,
+                "sss": {
+                    "method": "maxwell_filter",
+                    "calibration": "c.dat",
+                    "cross_talk": "x.fif",
+                    "mne_version": "1.13",
+                },
+            }
+        )
+    )
+    assert len(lines) == 2
+    assert lines[1] == "not the raw signal: corrected by maxwell_filter with c.dat and x.fif"
+    assert list(disclosures({"path": "a.edf"})) == []

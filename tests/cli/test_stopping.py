@@ -1,0 +1,64 @@
+"""Ctrl-C once, twice, three times."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from flows.stop import StopSignal, listening
+
+
+def test_the_first_request_finishes_and_the_second_stops_at_once() -> None:
+    stop = StopSignal()
+    assert (stop.state, stop.kind) == ("go", None)
+    stop.request("SIGTERM")
+    assert (stop.state, stop.kind) == ("finish", "SIGTERM")
+    stop.request("SIGINT")
+    assert (stop.state, stop.kind) == ("now", "SIGTERM")
+
+
+def test_a_thread_that_waits_is_woken_by_a_request() -> None:
+    stop = StopSignal()
+    threading.Timer(0.05, stop.request, ["SIGINT"]).start()
+    began_s = time.monotonic()
+    assert stop.wait(30)
+    assert time.monotonic() - began_s < 10
+    assert not StopSignal().wait(0)
+
+
+def test_signals_are_heard_inside_only_also_when_nested() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    stop = StopSignal()
+    with listening(stop):
+        outer = signal.getsignal(signal.SIGTERM)
+        with listening(stop):
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert (stop.state, stop.kind) == ("finish", "SIGTERM")
+        assert signal.getsignal(signal.SIGTERM) is outer
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_the_third_signal_ends_a_process_that_does_not_listen() -> None:
+    code = """
+import time
+from flows.stop import StopSignal, listening
+stop = StopSignal()
+with listening(stop):
+    print(stop.state, flush=True)
+    seen = "go"
+    while True:
+        time.sleep(0.01)
+        if stop.state != seen:
+            seen = stop.state
+            print(seen, flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for expected in ("go", "finish", "now"):
+            assert process.stdout.readline().strip() == expected
+            process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == -signal.SIGINT

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from contract.rates import RATE_CAPS_HZ, served_rate
+from contract.samples import sample_index
+from contract.times import utc_stamp
+
+FIRST = datetime(1980, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+
+
+def rounded_half_up(value: Fraction) -> int:
+    return math.floor(value + Fraction(1, 2))
+
+
+@given(sixty_fourths=st.integers(-(10**9), 10**9), rate_hz=st.integers(1, 50_000))
+def test_a_sample_index_is_the_exact_product_rounded_half_up(sixty_fourths: int, rate_hz: int) -> None:
+    onset = Fraction(sixty_fourths, 64)
+    assert sample_index(float(onset), float(rate_hz)) == rounded_half_up(onset * rate_hz)
+
+
+@given(onset_s=st.floats(-1e7, 1e7), rate_hz=st.floats(1e-3, 1e5))
+def test_a_sample_index_differs_from_exact_arithmetic_only_where_a_double_cannot_tell(
+    onset_s: float, rate_hz: float
+) -> None:
+    exact = Fraction(onset_s) * Fraction(rate_hz) + Fraction(1, 2)
+    index = sample_index(onset_s, rate_hz)
+    assert index is not None
+    slack = Fraction(2 * math.ulp(float(exact)) + math.ulp(0.5))
+    assert math.floor(exact - slack) <= index <= math.floor(exact + slack)
+
+
+@given(sample=st.integers(-(10**6), 10**6), rate_hz=st.sampled_from([1.0, 2.0, 4.0, 250.0, 256.0, 512.0, 1000.0]))
+def test_ties_go_up_on_both_sides_of_zero(sample: int, rate_hz: float) -> None:
+    onset = Fraction(2 * sample + 1, 2) / Fraction(rate_hz)
+    if Fraction(float(onset)) == onset:
+        assert sample_index(float(onset), rate_hz) == sample + 1
+
+
+@pytest.mark.parametrize(
+    ("onset_s", "rate_hz", "sample"),
+    [
+        (0.5, 1.0, 1),
+        (1.5, 1.0, 2),
+        (2.5, 1.0, 3),
+        (-0.5, 1.0, 0),
+        (-1.5, 1.0, -1),
+        (0.0, 250.0, 0),
+        (-0.0, 250.0, 0),
+        (0.018, 250.0, 5),
+        (1e6, 250.0, 250_000_000),
+        (None, 250.0, None),
+        (1.0, None, None),
+        (math.nan, 250.0, None),
+        (math.inf, 250.0, None),
+        (-math.inf, 250.0, None),
+        (1.0, math.nan, None),
+        (1.0, math.inf, None),
+        (0.0, math.inf, None),
+        (1.0, 0.0, None),
+        (1.0, -250.0, None),
+        (1e300, 250.0, None),
+        (-1e300, 250.0, None),
+        (1e308, 1e308, None),
+    ],
+)
+def test_a_sample_index_of_known_cases(onset_s: float | None, rate_hz: float | None, sample: int | None) -> None:
+    assert sample_index(onset_s, rate_hz) == sample
+
+
+@given(native=st.floats(0.1, 1e6), modality=st.sampled_from(["EEG", "meg", "iEEG", "EMG"]))
+def test_a_rate_is_capped_and_never_raised(native: float, modality: str) -> None:
+    served = served_rate(native, modality)
+    assert served == min(native, RATE_CAPS_HZ[modality.upper()])
+
+
+@given(native=st.floats(0.1, 1e6), modality=st.sampled_from([None, "", "BEH", "misc"]))
+def test_other_modalities_have_no_cap(native: float, modality: str | None) -> None:
+    assert served_rate(native, modality) == native
+
+
+def test_the_caps_are_those_of_the_contract() -> None:
+    assert dict(RATE_CAPS_HZ) == {"EEG": 250.0, "MEG": 250.0, "IEEG": 1000.0, "EMG": 1000.0}
+    assert served_rate(512.0, "IEEG") == 512.0
+
+
+@given(
+    moment=st.datetimes(FIRST, FIRST + timedelta(days=80_000)),
+    hours=st.integers(-12, 12),
+)
+@example(moment=FIRST.replace(microsecond=999_999), hours=0)
+def test_a_stamp_is_utc_to_the_second(moment: datetime, hours: int) -> None:
+    aware = moment.replace(tzinfo=timezone(timedelta(hours=hours)))
+    stamp = utc_stamp(aware)
+    assert datetime.fromisoformat(stamp) == aware.astimezone(UTC).replace(microsecond=0)
+    assert stamp.endswith("Z")
+    assert len(stamp) == 20
+
+
+def test_a_moment_without_a_zone_has_no_stamp() -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        utc_stamp(FIRST)

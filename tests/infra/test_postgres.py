@@ -1,0 +1,218 @@
+"""The embedded Postgres itself: what kills and odd places leave behind never loses data or blocks the next start."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from contract.errors import Refused
+from infra.home import Home
+from infra.postgres import PostgresServer, ServerFailed, debian_binaries, embedded_binaries
+from infra.postgres_place import place, socket_folder
+from infra.processes import command_line, is_running, running_in, wait_gone
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs on Linux only")
+
+
+@pytest.fixture(scope="module")
+def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder, made once and copied for each test."""
+    home = Home(tmp_path_factory.mktemp("seed"))
+    server = PostgresServer(embedded_binaries(), place(home), socket_folder(home), fsync=False)
+    server.initialise()
+    return server.data_dir
+
+
+@pytest.fixture
+def server(seed: Path, tmp_path: Path) -> Iterator[PostgresServer]:
+    home = Home(tmp_path / "home")
+    shutil.copytree(seed, place(home), copy_function=shutil.copy2)
+    made = PostgresServer(embedded_binaries(), place(home), socket_folder(home), fsync=False, die_with_parent=True)
+    made.data_dir.chmod(0o700)
+    try:
+        yield made
+    finally:
+        made.stop(patience_s=5)
+        for left in running_in(made.data_dir, "postgres"):
+            os.kill(left, signal.SIGKILL)
+
+
+def _query(server: PostgresServer, statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(server.url().replace("+psycopg", ""), autocommit=True) as connection:
+        cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+def _postmasters(server: PostgresServer) -> list[int]:
+    return [pid for pid in running_in(server.data_dir, "postgres") if not command_line(pid)[0].startswith("postgres: ")]
+
+
+def test_it_answers_on_its_socket_only_in_utf8_and_utc(server: PostgresServer) -> None:
+    server.start()
+    assert _query(server, "SHOW listen_addresses") == [("",)]
+    assert _query(server, "SHOW server_encoding") == [("UTF8",)]
+    assert _query(server, "SHOW lc_ctype") == [("C.UTF-8",)] or _query(
+        server, "SELECT datctype FROM pg_database WHERE datname = 'postgres'"
+    ) == [("C.UTF-8",)]
+    assert _query(server, "SHOW timezone") == [("UTC",)]
+    # of this process's whole network namespace nothing listens for this server
+    assert server.pid is not None
+    inodes = {Path(f"/proc/{server.pid}/fd/{name}").readlink().name for name in os.listdir(f"/proc/{server.pid}/fd")}
+    listening = {f"socket:[{line.split()[9]}]" for line in Path("/proc/net/tcp").read_text().splitlines()[1:]}
+    assert not inodes & listening
+
+
+def test_a_database_is_made_once_and_copied_from_a_template(server: PostgresServer) -> None:
+    server.start()
+    assert server.create_database("first")
+    assert not server.create_database("first")
+    assert server.create_database('sec-ond"', template="first")
+    server.drop_database('sec-ond"')
+    server.drop_database('sec-ond"')
+
+
+def test_data_survives_the_kill_of_the_postmaster_though_it_stays_a_zombie(server: PostgresServer) -> None:
+    server.start()
+    _query(server, "CREATE TABLE kept AS SELECT 7 AS n")
+    killed = server.pid
+    assert killed is not None
+    os.kill(killed, signal.SIGKILL)
+    assert wait_gone(killed, 5)
+    # nobody reaped it: kill(pid, 0) still succeeds, by which Postgres would judge it alive
+    os.kill(killed, 0)
+    again = PostgresServer(server.bin_dir, server.data_dir, server.socket_dir, fsync=False, die_with_parent=True)
+    again.start()
+    try:
+        assert again.pid != killed
+        assert _query(again, "SELECT n FROM kept") == [(7,)]
+    finally:
+        again.stop()
+
+
+def test_a_pid_file_that_names_a_stranger_does_not_block_the_start(server: PostgresServer) -> None:
+    server.start()
+    _query(server, "CREATE TABLE kept AS SELECT 7 AS n")
+    killed = server.pid
+    assert killed is not None
+    os.kill(killed, signal.SIGKILL)
+    assert wait_gone(killed, 5)
+    lock = server.data_dir / "postmaster.pid"
+    rest = lock.read_text().partition("\n")[2]
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        lock.write_text(f"{stranger.pid}\n{rest}")
+        server.start()
+        assert _query(server, "SELECT n FROM kept") == [(7,)]
+        assert stranger.poll() is None, "the stranger must not be touched"
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+@pytest.mark.parametrize("left", ["", "not a number\n"])
+def test_a_torn_pid_file_does_not_block_the_start(server: PostgresServer, left: str) -> None:
+    (server.data_dir / "postmaster.pid").write_text(left)
+    server.start()
+    assert server.ready()
+
+
+def test_a_running_postmaster_is_adopted_and_never_doubled(server: PostgresServer) -> None:
+    server.start()
+    second = PostgresServer(server.bin_dir, server.data_dir, server.socket_dir, fsync=False)
+    second.start()
+    assert second.pid == server.pid
+    assert _postmasters(server) == [server.pid]
+    second.stop()
+    assert not server.alive()
+
+
+def test_a_busy_backend_that_outlived_its_postmaster_is_ended_before_the_next_start(server: PostgresServer) -> None:
+    server.start()
+    connection = psycopg.connect(server.url().replace("+psycopg", ""), autocommit=True)
+    backend = connection.info.backend_pid
+    connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
+    assert server.pid is not None
+    # stopped processes see neither the death of their postmaster nor a signal other than SIGKILL
+    child = next(pid for pid in running_in(server.data_dir, "postgres") if pid == backend)
+    os.kill(child, signal.SIGSTOP)
+    os.kill(server.pid, signal.SIGKILL)
+    try:
+        assert wait_gone(server.pid, 5)
+        began = time.monotonic()
+        server.start()
+        assert time.monotonic() - began < 30
+        assert not is_running(child)
+        assert _query(server, "SELECT n FROM kept") == [(7,)]
+    finally:
+        connection.close()
+
+
+def test_data_of_another_major_version_is_refused_and_left_alone(server: PostgresServer) -> None:
+    version = server.data_dir / "PG_VERSION"
+    version.write_text("16\n")
+    with pytest.raises(Refused, match=r"Postgres 16 .* Postgres 18"):
+        server.initialise()
+    assert version.read_text() == "16\n"
+
+
+def test_a_folder_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    data = place(home)
+    data.mkdir()
+    (data / "precious").write_text("")
+    with pytest.raises(Refused, match="move it away"):
+        PostgresServer(embedded_binaries(), data, socket_folder(home), fsync=False).initialise()
+    assert (data / "precious").exists()
+
+
+def test_an_initialisation_that_was_killed_begins_again(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    data = place(home)
+    server = PostgresServer(embedded_binaries(), data, socket_folder(home), fsync=False)
+    half = data.with_name("data.fresh")
+    (half / "base").mkdir(parents=True)
+    (half / "PG_VERSION").write_text("18\n")
+    server.initialise()
+    assert not half.exists()
+    assert (data / "global" / "pg_control").exists()
+
+
+def test_a_server_that_cannot_start_says_why(server: PostgresServer) -> None:
+    (server.data_dir / "postgresql.conf").write_text("no_such_setting = 1\n")
+    with pytest.raises(ServerFailed) as caught:
+        server.start()
+    assert "no_such_setting" in str(caught.value.detail)
+
+
+def test_debians_binaries_run_in_the_same_way(postgres15: PostgresServer) -> None:
+    assert postgres15.bin_dir == debian_binaries(15)
+    assert str(_query(postgres15, "SHOW server_version")[0][0]).startswith("15.")
+
+
+def test_a_server_ends_with_the_process_that_started_it(seed: Path, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    shutil.copytree(seed, place(home), copy_function=shutil.copy2)
+    place(home).chmod(0o700)
+    program = f"""
+import os, signal, pathlib
+from infra.home import Home
+from infra.postgres import PostgresServer, embedded_binaries
+from infra.postgres_place import place, socket_folder
+home = Home(pathlib.Path({str(home.path)!r}))
+server = PostgresServer(embedded_binaries(), place(home), socket_folder(home), fsync=False, die_with_parent=True)
+server.start()
+print(server.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert wait_gone(int(done.stdout), 10)

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import pickle
+import re
+import traceback
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from contract.errors import Refused
+from infra.settings import Settings, load_settings, unknown_variables
+
+_SECRET = "hunter2-Gr8secret"
+
+
+def test_without_any_variable_everything_has_its_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings = load_settings()
+    assert settings.home == tmp_path / ".zarrmill"
+    assert settings.scratch == tmp_path / ".zarrmill" / "scratch"
+    assert settings.database_url is None
+    assert settings.prefect_api_url is None
+    assert settings.dask_address is None
+    assert (settings.port, settings.archive_name, settings.publish_every_s) == (8321, "NEMAR", 900.0)
+    assert settings.local_base == "http://127.0.0.1:8321/"
+
+
+def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given = {
+        "ZARRMILL_HOME": str(tmp_path / "h"),
+        "ZARRMILL_DATABASE_URL": "postgresql://u:p@db.example.org/z",
+        "ZARRMILL_DASK_ADDRESS": "tcp://10.0.0.5:8786",
+        "PREFECT_API_URL": "http://prefect.example.org:4200/api/",
+        "ZARRMILL_PORT": "9000",
+        "ZARRMILL_ARCHIVE_NAME": "Our archive",
+        "ZARRMILL_CONTRACT_HOST": "https://zarr.example.org",
+        "ZARRMILL_LARGEST_WORKER": "64GiB",
+        "ZARRMILL_SCRATCH": str(tmp_path / "s"),
+        "ZARRMILL_MEMORY_HEADROOM": "0.25",
+        "ZARRMILL_PUBLISH_EVERY_S": "60",
+        "ZARRMILL_RECORDING_TIMEOUT_S": "1800.5",
+        "ZARRMILL_CALLBACK_URL": "https://api.example.org/ready",
+        "ZARRMILL_CALLBACK_TOKEN": _SECRET,
+    }
+    assert set(given) == {Settings.variable(field) for field in Settings.model_fields}, "a setting is missing here"
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    settings = load_settings()
+    assert settings.home == tmp_path / "h"
+    assert settings.database_url is not None
+    assert settings.database_url.get_secret_value() == "postgresql+psycopg://u:p@db.example.org/z"
+    assert settings.dask_address == "tcp://10.0.0.5:8786"
+    assert settings.prefect_api_url == "http://prefect.example.org:4200/api"
+    assert (settings.port, settings.archive_name, settings.contract_host) == (
+        9000,
+        "Our archive",
+        "https://zarr.example.org",
+    )
+    assert settings.largest_worker_bytes == 64 * 2**30
+    assert settings.scratch == tmp_path / "s"
+    assert (settings.memory_headroom, settings.publish_every_s, settings.recording_timeout_s) == (0.25, 60.0, 1800.5)
+    assert settings.callback_url == "https://api.example.org/ready"
+    assert settings.callback_token is not None
+    assert settings.callback_token.get_secret_value() == _SECRET
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_any_usual_spelling_of_a_postgres_address_becomes_psycopg(monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    monkeypatch.setenv("ZARRMILL_DATABASE_URL", f"{scheme}://u:p%40ss@h:5433/z?sslmode=require")
+    url = load_settings().database_url
+    assert url is not None
+    assert url.get_secret_value() == "postgresql+psycopg://u:p%40ss@h:5433/z?sslmode=require"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("ZARRMILL_HOME", "~no-such-user-here/x", "ZARRMILL_HOME"),
+        ("ZARRMILL_DATABASE_URL", f"mysql://u:{_SECRET}@h/z", "not Postgres"),
+        ("ZARRMILL_DATABASE_URL", f"postgresql+asyncpg://u:{_SECRET}@h/z", "not Postgres by psycopg"),
+        ("ZARRMILL_DATABASE_URL", f"postgresql://u:{_SECRET}@h:port/z", "ZARRMILL_DATABASE_URL"),
+        ("ZARRMILL_DATABASE_URL", f"postgresql://u:{_SECRET}@h", "names no database"),
+        ("ZARRMILL_DATABASE_URL", _SECRET, "not the address"),
+        ("ZARRMILL_DASK_ADDRESS", "tcp://10.0.0.5:8786", "ZARRMILL_DATABASE_URL"),
+        ("ZARRMILL_DASK_ADDRESS", "10.0.0.5:8786", "tcp://"),
+        ("PREFECT_API_URL", "localhost:4200/api", "PREFECT_API_URL"),
+        ("PREFECT_API_URL", f"http://u:{_SECRET}@h/api", "must not hold"),
+        ("PREFECT_API_URL", "http://h:99999/api", "not a web address"),
+        ("ZARRMILL_PORT", "0", "ZARRMILL_PORT=8321"),
+        ("ZARRMILL_PORT", "65536", "ZARRMILL_PORT"),
+        ("ZARRMILL_PORT", "eighty", "integer"),
+        ("ZARRMILL_LARGEST_WORKER", "64G", "64GiB or 64GB"),
+        ("ZARRMILL_LARGEST_WORKER", "0", "ZARRMILL_LARGEST_WORKER"),
+        ("ZARRMILL_MEMORY_HEADROOM", "1", "ZARRMILL_MEMORY_HEADROOM"),
+        ("ZARRMILL_MEMORY_HEADROOM", "nan", "ZARRMILL_MEMORY_HEADROOM"),
+        ("ZARRMILL_MEMORY_HEADROOM", "-0.1", "ZARRMILL_MEMORY_HEADROOM"),
+        ("ZARRMILL_PUBLISH_EVERY_S", "0", "seconds above zero"),
+        ("ZARRMILL_PUBLISH_EVERY_S", "inf", "seconds above zero"),
+        ("ZARRMILL_RECORDING_TIMEOUT_S", "4h", "ZARRMILL_RECORDING_TIMEOUT_S"),
+        ("ZARRMILL_CALLBACK_URL", "ftp://x", "http"),
+        ("ZARRMILL_CALLBACK_TOKEN", _SECRET, "ZARRMILL_CALLBACK_URL"),
+        ("ZARRMILL_CONTRACT_HOST", "zarr.example.org", "https://"),
+        ("ZARRMILL_ARCHIVE_NAME", "x" * 101, "ZARRMILL_ARCHIVE_NAME"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_variable_and_never_shown_if_secret(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(Refused) as caught:
+        load_settings()
+    assert variable in caught.value.sentence
+    assert re.search(re.escape(said), caught.value.sentence)
+    assert "unset" in caught.value.sentence or "Set both" in caught.value.sentence
+    told = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + str(caught.value.detail)
+    assert _SECRET not in told
+
+
+def test_every_wrong_variable_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZARRMILL_PORT", "x")
+    monkeypatch.setenv("ZARRMILL_LARGEST_WORKER", "much")
+    with pytest.raises(Refused) as caught:
+        load_settings()
+    assert caught.value.sentence.count("cannot be used") == 2
+
+
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    for field in Settings.model_fields:
+        monkeypatch.setenv(Settings.variable(field), "")
+    assert load_settings() == Settings()
+
+
+def test_secrets_do_not_print(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZARRMILL_DATABASE_URL", f"postgresql://u:{_SECRET}@h/z")
+    monkeypatch.setenv("ZARRMILL_CALLBACK_URL", "https://api.example.org/ready")
+    monkeypatch.setenv("ZARRMILL_CALLBACK_TOKEN", _SECRET)
+    settings = load_settings()
+    for shown in (repr(settings), str(settings), str(settings.model_dump()), settings.model_dump_json()):
+        assert _SECRET not in shown
+    assert _SECRET in settings.secret_values()
+
+
+def test_settings_are_frozen_and_survive_a_process_border() -> None:
+    settings = load_settings(port=9001)
+    with pytest.raises(ValidationError):
+        settings.port = 1  # type: ignore[misc]  # what is tried here must fail
+    assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+def test_a_given_field_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZARRMILL_PORT", "9000")
+    assert load_settings(port=9001).port == 9001
+    with pytest.raises(Refused, match="colour is not a setting"):
+        load_settings(colour="red")
+
+
+def test_a_misspelt_variable_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZARRMILL_DATABSE_URL", "postgresql://h/z")
+    assert unknown_variables() == ["ZARRMILL_DATABSE_URL"]
+
+
+def test_a_relative_folder_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ZARRMILL_HOME", "state")
+    assert load_settings().home == tmp_path / "state"

@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trees import found, in_folder, only, tree_of
+
+from contract.codes import FailureCode
+from contract.errors import Refused
+from tasks.bids.collisions import FORMAT_ORDER
+from tasks.bids.discovery import COMPANIONS, FILE_FORMATS, discover
+from tasks.bids.folders import FOLDER_FORMATS
+from tasks.sources.protocol import Absence, Problem, TreeEntry
+
+
+def paths(*tree: str) -> list[str]:
+    return [recording.path for recording in found(*tree).recordings]
+
+
+@pytest.mark.parametrize("extension", [".set", ".edf", ".bdf", ".vhdr", ".fif", ".con", ".sqd", ".kdf", ".EDF", ".Vhdr", ".fif.gz"])
+def test_each_recording_extension_is_found_in_any_case_anywhere(extension: str) -> None:
+    recording = only(f"phenotype/.odd/sub-01_task-x_eeg{extension}")
+    assert recording.zarr == "phenotype/.odd/sub-01_task-x_eeg.zarr"
+    assert recording.format == FILE_FORMATS[extension.lower()]
+    assert (recording.modality, recording.entities) == ("eeg", {"sub": "01", "task": "x"})
+
+
+@pytest.mark.parametrize("name", ["x_eeg.eeg", "x_eeg.fdt", "x_eeg.vmrk", "x.cnt", "x.nwb", "x.gz", ".edf", "edf", "x.edf.bak", "x.json"])
+def test_other_files_are_no_recordings(name: str) -> None:
+    assert paths(f"sub-01/eeg/{name}") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "raw"),
+    [
+        ("derivatives/sub-01/x_eeg.edf", False),
+        ("sub-01/sourcedata/x_eeg.edf", False),
+        ("a/b/code/c/x_eeg.edf", False),
+        ("code", False),
+        ("mycode/x_eeg.edf", True),
+        ("derivatives_old/x_eeg.edf", True),
+        ("Derivatives/x_eeg.edf", True),
+        ("sub-01/eeg/sub-01_task-code_eeg.edf", True),
+        ("derivatives/x_meg.ds/x.meg4", False),
+        ("derivatives/4d/config", False),
+    ],
+)
+def test_exclusion_is_by_whole_segments_at_any_depth(path: str, raw: bool) -> None:
+    tree = [path] if not path.endswith("config") else [path, "derivatives/4d/c,rfDC"]
+    assert bool(paths(*tree)) is raw
+
+
+@pytest.mark.parametrize(
+    ("folder", "format_name", "store"),
+    [
+        ("sub-01/meg/sub-01_task-x_meg.ds", "ctf", "sub-01/meg/sub-01_task-x_meg.zarr"),
+        ("sub-01/meg/sub-01_task-x_meg.DS", "ctf", "sub-01/meg/sub-01_task-x_meg.zarr"),
+        ("sub-01/ieeg/sub-01_task-x_ieeg.mefd", "mef3", "sub-01/ieeg/sub-01_task-x_ieeg.zarr"),
+    ],
+)
+def test_a_folder_with_an_extension_is_one_recording_of_all_its_files(folder: str, format_name: str, store: str) -> None:
+    inside = sorted(in_folder(folder, "a.meg4", "deep/er/b.segd", "code/c.tdat", "hz.ds/x"))
+    recording = only(*inside, folder.rpartition("/")[0] + "/other.txt")
+    assert (recording.path, recording.format, recording.zarr) == (folder, format_name, store)
+    assert list(recording.members) == inside
+    assert recording.size_bytes == 10 * len(inside)
+
+
+def test_a_4d_folder_is_known_by_its_content() -> None:
+    meg = "sub-01/meg/sub-01_task-v1.2_meg"
+    recording = only(*in_folder(meg, "c,rfDC", "config", "hs_file"))
+    assert (recording.path, recording.format, recording.zarr) == (meg, "bti", f"{meg}.zarr")
+    assert (recording.modality, recording.entities) == ("meg", {"sub": "01", "task": "v1.2"})
+    assert paths(*in_folder(meg, "c,rfDC", "config")) == [meg]
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        [".datalad/config"],
+        ["x/config", "x/hs_file"],
+        ["x/c,rfDC"],
+        ["x/config", "x/deep/c,rfDC"],
+        ["x/Config", "x/c,rfDC"],
+        ["config", "c,rfDC"],
+    ],
+)
+def test_config_or_data_alone_or_apart_or_at_the_top_is_no_4d_recording(tree: list[str]) -> None:
+    assert paths(*tree) == []
+
+
+def test_files_inside_a_folder_recording_are_no_recordings_and_that_is_said() -> None:
+    discovery = found("a/x_meg.ds/x.meg4", "a/x_meg.ds/inner_eeg.edf", "a/x_meg.ds/channels.tsv")
+    assert [recording.path for recording in discovery.recordings] == ["a/x_meg.ds"]
+    assert discovery.recordings[0].sidecars.channels is None
+    assert [problem.path for problem in discovery.problems] == ["a/x_meg.ds/inner_eeg.edf"]
+
+
+def test_calibration_files_are_inputs_of_meg_and_never_recordings() -> None:
+    meg = "sub-01/meg"
+    tree = in_folder(meg, "sub-01_acq-crosstalk_meg.fif", "sub-01_acq-calibration_meg.dat", "sub-01_task-x_meg.fif")
+    recording = only(*tree, "sub-01/eeg/sub-01_task-x_channels.tsv")
+    assert recording.path == f"{meg}/sub-01_task-x_meg.fif"
+    assert recording.sidecars.crosstalk == f"{meg}/sub-01_acq-crosstalk_meg.fif"
+    assert recording.sidecars.calibration == f"{meg}/sub-01_acq-calibration_meg.dat"
+    assert set(tree[:2]) <= set(recording.inputs())
+
+
+def test_other_formats_have_no_calibration() -> None:
+    tree = in_folder("sub-01/meg", "sub-01_acq-crosstalk_meg.fif", "sub-01_acq-calibration_meg.dat", "sub-01_meg.con")
+    assert only(*tree).sidecars.paths() == ()
+    assert only("acq-crosstalk_meg.fif", "sub-01_eeg.fif").sidecars.paths() == ()
+
+
+def test_splits_are_one_recording_named_by_the_lowest_that_is_there() -> None:
+    meg = "sub-01/meg"
+    splits = in_folder(meg, *(f"sub-01_task-x_split-{number}_meg.fif" for number in ("01", "02", "10")))
+    recording = only(*reversed(splits), f"{meg}/sub-01_task-x_events.tsv")
+    assert recording.path == splits[0]
+    assert recording.zarr == f"{meg}/sub-01_task-x_split-01_meg.zarr"
+    assert recording.members == recording.split_members == tuple(splits)
+    assert recording.size_bytes == 30
+    assert recording.sidecars.events == f"{meg}/sub-01_task-x_events.tsv"
+    without_head = only(*splits[1:])
+    assert (without_head.path, without_head.members) == (splits[1], tuple(splits[1:]))
+
+
+def test_split_numbers_are_compared_as_numbers_and_gaps_and_repeats_are_said() -> None:
+    discovery = found("x_split-2_meg.fif", "x_split-10_meg.fif", "x_split-02_meg.fif")
+    (recording,) = discovery.recordings
+    assert recording.members == ("x_split-02_meg.fif", "x_split-2_meg.fif", "x_split-10_meg.fif")
+    assert [problem.sentence for problem in discovery.problems] == [
+        "split 3 of this recording is missing",
+        "two files of this recording claim the same split number",
+    ]
+
+
+def test_only_fif_splits_and_an_unsplit_neighbour_is_its_own_recording() -> None:
+    assert len(paths("x_split-01_eeg.edf", "x_split-02_eeg.edf", "x_split-1a_meg.fif")) == 3
+    assert len(paths("x_meg.fif", "x_split-01_meg.fif")) == 2
+
+
+@pytest.mark.parametrize(
+    ("primary", "beside", "companions"),
+    [
+        ("x_eeg.set", ["x_eeg.fdt", "x_eeg.eeg", "y_eeg.fdt"], ["x_eeg.fdt"]),
+        ("x_eeg.vhdr", ["x_eeg.eeg", "x_eeg.vmrk", "x_eeg.fdt"], ["x_eeg.eeg", "x_eeg.vmrk"]),
+        ("x_eeg.vhdr", ["x_eeg.dat", "x_eeg.VMRK"], ["x_eeg.VMRK", "x_eeg.dat"]),
+        ("x_eeg.vhdr", ["X_EEG.eeg", "x_EEG.vmrk", "x_eeg.vmrk"], ["X_EEG.eeg", "x_eeg.vmrk"]),
+        ("x_eeg.edf", ["x_eeg.eeg", "x_eeg.fdt"], []),
+    ],
+)
+def test_companions_have_the_stem_of_their_primary(primary: str, beside: list[str], companions: list[str]) -> None:
+    recording = only(*in_folder("s", primary, *beside), "t/x_eeg.fdt", "t/x_eeg.eeg")
+    assert list(recording.companions) == in_folder("s", *companions)
+    assert recording.size_bytes == 10 * (1 + len(companions))
+
+
+def test_an_unknown_size_is_unknown_and_not_zero() -> None:
+    tree = {"x_eeg.set": TreeEntry(7, "a"), "x_eeg.fdt": TreeEntry(None, "b")}
+    (recording,) = discover(tree).recordings
+    assert (recording.size_bytes, recording.size_known) == (7, False)
+
+
+@pytest.mark.parametrize("name", ["sub-é_eeg.edf", "sub-01_task-雪 x_eeg.edf", "a,b;c'\"&%20#?_eeg.edf", "\u0301_eeg.edf", "._x_eeg.edf"])
+def test_odd_names_are_kept_as_they_are(name: str) -> None:
+    assert paths(f"sub-ü/{name}") == [f"sub-ü/{name}"]
+
+
+@pytest.mark.parametrize("name", ["x\udce9_eeg.edf", "x\n_eeg.edf", "x\\_eeg.edf", "x\x00_eeg.edf", "x\x9b_eeg.edf"])
+def test_a_name_that_cannot_be_published_is_a_problem_and_never_lost(name: str) -> None:
+    discovery = found(f"sub-01/{name}", "sub-01/ok_eeg.edf")
+    assert [recording.path for recording in discovery.recordings] == ["sub-01/ok_eeg.edf"]
+    (problem,) = discovery.problems
+    assert "is not counted" in problem.sentence
+    assert problem.path.isprintable()
+    problem.path.encode()
+
+
+def test_a_folder_recording_with_a_file_that_cannot_be_named_is_never_converted_in_part() -> None:
+    recording = only("x_meg.ds/x.meg4", "x_meg.ds/b\udcff")
+    assert recording.failure is not None
+    assert recording.failure[0] is FailureCode.FILE_READ_ERROR
+    assert recording.members == ("x_meg.ds/x.meg4",)
+    assert [problem.path for problem in found("x\udcff_meg.ds/x.meg4").problems] == ["x\\udcff_meg.ds"]
+
+
+@pytest.mark.parametrize(
+    ("tree", "served", "refused"),
+    [
+        (["x_eeg.set", "x_eeg.edf"], "x_eeg.edf", ["x_eeg.set"]),
+        (["x_eeg.set", "x_eeg.edf", "x_eeg.vhdr"], "x_eeg.vhdr", ["x_eeg.edf", "x_eeg.set"]),
+        (["x_meg.ds/a.meg4", "x_meg.fif"], "x_meg.fif", ["x_meg.ds"]),
+        (["x_meg/c,rfDC", "x_meg/config", "x_meg.con"], "x_meg", ["x_meg.con"]),
+        (["x_eeg.EDF", "x_eeg.edf"], "x_eeg.EDF", ["x_eeg.edf"]),
+        (["x_meg.fif", "x_meg.fif.gz"], "x_meg.fif", ["x_meg.fif.gz"]),
+        (["x_split-01_meg.fif", "x_split-01_meg.fif.gz", "x_split-02_meg.fif"], "x_split-01_meg.fif", ["x_split-01_meg.fif.gz"]),
+    ],
+)
+def test_of_recordings_with_one_store_path_one_is_served_and_the_others_name_it(
+    tree: list[str], served: str, refused: list[str]
+) -> None:
+    for order in (tree, tree[::-1]):
+        recordings = found(*order).recordings
+        assert [recording.path for recording in recordings if recording.failure is None] == [served]
+        losers = [recording for recording in recordings if recording.failure is not None]
+        assert [loser.path for loser in losers] == refused
+        for loser in losers:
+            assert loser.failure == (FailureCode.STORE_PATH_COLLISION, f"{served} claims the same store")
+            assert len({recording.zarr for recording in recordings}) == 1
+
+
+def test_names_that_differ_in_case_or_folder_do_not_collide() -> None:
+    assert all(recording.failure is None for recording in found("X_eeg.set", "x_eeg.edf", "s/x_eeg.bdf").recordings)
+
+
+def test_a_store_inside_a_store_or_below_a_document_is_a_collision() -> None:
+    inner, outer = found("a.zarr/b/x_eeg.edf", "a.set").recordings[::-1]
+    assert outer.path == "a.zarr/b/x_eeg.edf"
+    assert outer.failure == (FailureCode.STORE_PATH_COLLISION, "the store of a.set lies around this one's")
+    assert inner.failure is None
+    below = only("index.json/x_eeg.edf")
+    assert below.failure == (FailureCode.STORE_PATH_COLLISION, "index.json is the name of a published document")
+
+
+def test_every_format_has_its_place_in_the_order() -> None:
+    assert set(FORMAT_ORDER) == {*FILE_FORMATS.values(), *FOLDER_FORMATS.values(), "bti"}
+    assert set(COMPANIONS) <= set(FORMAT_ORDER)
+
+
+def test_what_the_source_left_out_is_told_with_the_rest() -> None:
+    discovery = discover(tree_of("dataset_description.json"), [Problem("sub-01/meg/x.ds", "is a symbolic link")])
+    assert discovery.problems == (Problem("sub-01/meg/x.ds", "is a symbolic link"),)
+    assert discovery.matters() == {"dataset_description.json"}
+
+
+def test_absent_content_does_not_hide_a_recording() -> None:
+    tree = tree_of("x_eeg.edf", absent={"x_eeg.edf": Absence.NOT_FETCHED})
+    assert [recording.path for recording in discover(tree).recordings] == ["x_eeg.edf"]
+
+
+def test_a_recording_crosses_process_borders() -> None:
+    recording = only("sub-01_task-x_eeg.vhdr", "sub-01_task-x_eeg.eeg", "task-x_channels.tsv")
+    assert pickle.loads(pickle.dumps(recording)) == recording
+
+
+_names = st.sampled_from(
+    ["x_eeg", "x_meg", "x_split-01_meg", "x_split-02_meg", "sub-1_eeg", "channels", "config", "c,rfDC", "code", "derivatives"]
+)
+_files = st.builds(str.__add__, _names, st.sampled_from([*FILE_FORMATS, ".eeg", ".tsv", ".dat", ".ds", ".mefd", ""]))
+_trees = st.lists(st.lists(_files, min_size=1, max_size=4).map("/".join), max_size=12, unique=True)
+
+
+@given(_trees, st.randoms())
+def test_discovery_does_not_depend_on_order_and_counts_each_file_once(tree: list[str], random) -> None:
+    discovery = found(*tree)
+    shuffled = list(tree)
+    random.shuffle(shuffled)
+    assert found(*shuffled) == discovery
+    recordings = discovery.recordings
+    assert [recording.path for recording in recordings] == sorted({recording.path for recording in recordings})
+    members = [member for recording in recordings for member in recording.members]
+    assert len(members) == len(set(members))
+    assert set(members) <= set(tree)
+    serving = [recording.zarr for recording in recordings if recording.failure is None]
+    assert len(serving) == len(set(serving))
+    assert not any(other.startswith(f"{zarr}/") for zarr in serving for other in serving)
+    counted_or_told = {*members, *(problem.path for problem in discovery.problems)}
+    for path in tree:
+        raw = not {"code", "derivatives"} & set(path.split("/"))
+        if raw and any(path.endswith(extension) for extension in FILE_FORMATS):
+            assert path in counted_or_told
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_the_work_of_discovery_grows_with_the_files_and_not_with_recordings_times_files(flat: bool) -> None:
+    def lookups_per_recording(subjects: int) -> float:
+        tree = [
+            f"{'' if flat else f'sub-{subject}/eeg/'}sub-{subject}_task-rest_run-{run}_{ending}"
+            for subject in range(subjects)
+            for run in range(5)
+            for ending in ("eeg.edf", "channels.tsv", "events.tsv", "eeg.json")
+        ]
+        discovery = found(*tree, "task-rest_events.json", "channels.tsv")
+        assert len(discovery.recordings) == subjects * 5
+        return discovery.lookups / len(discovery.recordings)
+
+    few, many = lookups_per_recording(4), lookups_per_recording(200)
+    assert few == many <= 10
+
+
+def test_a_very_deep_tree_is_no_obstacle() -> None:
+    deep = "/".join(["a"] * 2_000)
+    assert only(f"{deep}/x_eeg.edf", "channels.tsv").sidecars.channels == "channels.tsv"
+
+
+def test_a_source_without_description_and_recordings_is_refused(tmp_path) -> None:
+    from tasks.bids.discovery import discover_source
+    from tasks.sources import open_source
+
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(Refused, match="does not look like a BIDS dataset"):
+        discover_source(open_source(str(tmp_path)))
+    (tmp_path / "dataset_description.json").write_text("{}")
+    assert discover_source(open_source(str(tmp_path))).recordings == ()

@@ -1,0 +1,347 @@
+"""Every format's own header reader, on real files and on small ones made to be wrong."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_files import brainvision, edf_bytes, eeglab, eeglab_v73, fif, mefd, tones
+
+from contract.codes import FailureCode
+from contract.errors import RecordingFailed
+from tasks.formats import load
+from tasks.formats.content import is_pointer, require_content
+from tasks.formats.protocol import Header, Route
+
+REAL = [
+    ("edf", "edf/chtypes_edf.edf", 42, 1000, 200.0, Route.STREAMED),
+    ("edf", "edf/test_reduced.edf", 139, 3072, 512.0, Route.IN_MEMORY),
+    ("edf", "edf/test_utf8_annotations.edf", 11, 2000, 200.0, Route.STREAMED),
+    ("bdf", "bdf/multiple_annotation_chans.bdf", 19, 30875, 125.0, Route.STREAMED),
+    ("brainvision", "brainvision/test_CA_208.vhdr", 88, 4025, 1000.0, Route.STREAMED),
+    ("eeglab", "eeglab/test_raw.set", 32, 30504, 128.0, Route.IN_MEMORY),
+    ("eeglab", "eeglab/test_raw_h5.set", 32, 30504, 128.0, Route.IN_MEMORY),
+    ("fif", "fif/mgh70_raw.fif", 70, 5001, 5000.0, Route.STREAMED),
+    ("ctf", "ctf/testdata_ctf_short_discontinuous.ds", 356, 2402, 1200.0, Route.STREAMED),
+    ("kit", "kit/MQKIT_125_2sec.con", 192, 2000, 1000.0, Route.STREAMED),
+    ("bti", "bti/4Dsim", 279, 458, 1017.7777857820929, Route.STREAMED),
+]
+
+
+def failure(call: object, *args: object) -> FailureCode:
+    with pytest.raises(RecordingFailed) as caught:
+        call(*args)  # type: ignore[operator]  # a bound method
+    return caught.value.failure
+
+
+@pytest.mark.parametrize(("name", "path", "channels", "samples", "rate", "route"), REAL, ids=[r[1] for r in REAL])
+def test_a_real_header_is_read_as_its_reader_reads_it(
+    recordings: Path, name: str, path: str, channels: int, samples: int, rate: float, route: Route
+) -> None:
+    one = load()[name]
+    header = one.header(recordings / path)
+    assert (header.n_channels, header.n_samples, header.rate_hz) == (channels, samples, pytest.approx(rate))
+    assert one.route(header) is route
+    assert one.read_target(recordings / path) == recordings / path
+
+
+def test_every_format_that_discovery_names_is_installed() -> None:
+    assert set(load()) == {"bdf", "brainvision", "bti", "ctf", "edf", "eeglab", "fif", "kit", "mef3"}
+
+
+class TestEdf:
+    def header(self, folder: Path, data: bytes) -> Header:
+        path = folder / "x.edf"
+        path.write_bytes(data)
+        return load()["edf"].header(path)
+
+    def test_annotation_signals_are_no_channels(self, tmp_path: Path) -> None:
+        header = self.header(tmp_path, edf_bytes(["A", "EDF Annotations", "B"]))
+        assert (header.n_channels, header.n_samples, header.prefilters) == (2, 400, ("HP:0.1Hz", "HP:0.1Hz"))
+
+    def test_repeated_and_blank_labels_all_count(self, tmp_path: Path) -> None:
+        assert self.header(tmp_path, edf_bytes(["A", "B", "B", "-", ""])).n_channels == 5
+
+    def test_mixed_rates_go_in_memory(self, tmp_path: Path) -> None:
+        header = self.header(tmp_path, edf_bytes(["A", "B"], per_record=[200, 25]))
+        assert header.rates_hz == (25.0, 200.0)
+        assert header.n_samples == 800
+        assert load()["edf"].route(header) is Route.IN_MEMORY
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"declared": -1}, {"reserved": "EDF+D"}, {"flat": ["B"]}, {"pad": b"\0"}],
+        ids=["never finalised", "discontinuous", "equal physical limits", "NUL padding"],
+    )
+    def test_what_only_a_tolerant_reader_takes_goes_in_memory(self, tmp_path: Path, changes: dict[str, object]) -> None:
+        header = self.header(tmp_path, edf_bytes(**changes))  # type: ignore[arg-type]  # the table's keywords
+        assert header.tolerant
+        assert header.n_samples == 400
+        assert load()["edf"].route(header) is Route.IN_MEMORY
+
+    @pytest.mark.parametrize("cut", [1, 500, 1500])
+    def test_a_file_that_ends_early_is_truncated(self, tmp_path: Path, cut: int) -> None:
+        assert failure(self.header, tmp_path, edf_bytes()[:-cut]) is FailureCode.CORRUPT_OR_TRUNCATED
+
+    @pytest.mark.parametrize("left", [0, 10, 255, 300, 700])
+    def test_a_file_that_ends_inside_its_header_is_truncated(self, tmp_path: Path, left: int) -> None:
+        assert failure(self.header, tmp_path, edf_bytes()[:left]) is FailureCode.CORRUPT_OR_TRUNCATED
+
+    def test_only_annotations_are_an_empty_recording(self, tmp_path: Path) -> None:
+        assert failure(self.header, tmp_path, edf_bytes(["EDF Annotations"])) is FailureCode.EMPTY_RECORDING
+
+    @given(st.binary(max_size=3000))
+    def test_no_bytes_raise_anything_untyped(self, tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+        folder = tmp_path_factory.getbasetemp()
+        for start in (b"", b"0       "):
+            assert failure(self.header, folder, start + data) in {
+                FailureCode.CORRUPT_OR_TRUNCATED,
+                FailureCode.EMPTY_RECORDING,
+            }
+
+    @given(st.integers(0, 255), st.integers(0, 760))
+    def test_a_header_with_one_wrong_byte_is_read_or_refused(
+        self, tmp_path_factory: pytest.TempPathFactory, value: int, at: int
+    ) -> None:
+        data = bytearray(edf_bytes())
+        data[at] = value
+        try:
+            self.header(tmp_path_factory.getbasetemp(), bytes(data))
+        except RecordingFailed:
+            return
+
+
+class TestBrainVision:
+    def test_a_renamed_recording_finds_the_samples_of_its_own_stem(self, tmp_path: Path) -> None:
+        path = brainvision(tmp_path, "sub-01_eeg", tones(3, 100, 100.0), 100.0, data_file="old_name.eeg")
+        assert load()["brainvision"].header(path).n_samples == 100
+
+    def test_missing_samples_are_a_read_error_that_names_the_file(self, tmp_path: Path) -> None:
+        path = brainvision(tmp_path, "x", tones(3, 100, 100.0), 100.0)
+        path.with_suffix(".eeg").unlink()
+        with pytest.raises(RecordingFailed, match="could not be read") as caught:
+            load()["brainvision"].header(path)
+        assert caught.value.failure is FailureCode.FILE_READ_ERROR
+        assert "x.eeg" in str(caught.value.detail)
+
+    def test_samples_that_are_only_a_pointer_are_missing_content(self, tmp_path: Path) -> None:
+        path = brainvision(tmp_path, "x", tones(3, 100, 100.0), 100.0)
+        path.with_suffix(".eeg").write_text("/annex/objects/SHA256E-s600--00.eeg\n")
+        assert failure(load()["brainvision"].header, path) is FailureCode.ANNEX_OBJECT_MISSING
+
+    @pytest.mark.parametrize("size", [0, 599])
+    def test_samples_that_are_no_whole_frames_are_truncated(self, tmp_path: Path, size: int) -> None:
+        path = brainvision(tmp_path, "x", tones(3, 100, 100.0), 100.0)
+        os.truncate(path.with_suffix(".eeg"), size)
+        assert failure(load()["brainvision"].header, path) is FailureCode.CORRUPT_OR_TRUNCATED
+
+    def test_a_comment_cannot_change_the_number_of_channels(self, tmp_path: Path) -> None:
+        path = brainvision(tmp_path, "x", tones(3, 100, 100.0), 100.0)
+        path.write_text(path.read_text() + "[Comment]\nNumberOfChannels=99\n")
+        assert load()["brainvision"].header(path).n_channels == 3
+
+    def test_a_latin_1_header_without_markers_is_read(self, tmp_path: Path) -> None:
+        path = brainvision(tmp_path, "x", tones(3, 100, 100.0), 100.0)
+        text = "\n".join(line for line in path.read_text().splitlines() if not line.startswith("MarkerFile"))
+        path.write_bytes(text.replace("NumberOfChannels", "numberofchannels").encode("latin-1"))
+        assert load()["brainvision"].header(path).n_channels == 3
+
+    def test_a_data_file_outside_the_folder_is_not_followed(self, tmp_path: Path) -> None:
+        (tmp_path / "secret.eeg").write_bytes(b"\0" * 600)
+        path = brainvision(tmp_path / "in", "x", tones(3, 100, 100.0), 100.0, data_file="../secret.eeg")
+        path.with_suffix(".eeg").unlink()
+        assert failure(load()["brainvision"].header, path) is FailureCode.FILE_READ_ERROR
+
+    def test_an_empty_header_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "x.vhdr").write_bytes(b"")
+        assert failure(load()["brainvision"].header, tmp_path / "x.vhdr") is FailureCode.CORRUPT_OR_TRUNCATED
+
+
+class TestEeglab:
+    @pytest.mark.parametrize("compressed", [True, False])
+    @pytest.mark.parametrize("nested", [True, False])
+    @pytest.mark.parametrize("fdt", [True, False])
+    def test_a_matlab_5_header_is_read_in_every_form(self, tmp_path: Path, compressed: bool, nested: bool, fdt: bool) -> None:
+        path = eeglab(tmp_path / "x.set", tones(4, 500, 250.0), 250.0, compressed=compressed, nested=nested, fdt=fdt)
+        header = load()["eeglab"].header(path)
+        assert (header.n_channels, header.n_samples, header.rate_hz) == (4, 500, 250.0)
+
+    def test_a_matlab_73_header_is_read(self, tmp_path: Path) -> None:
+        header = load()["eeglab"].header(eeglab_v73(tmp_path / "x.set", tones(4, 500, 250.0), 250.0))
+        assert (header.n_channels, header.n_samples, header.rate_hz) == (4, 500, 250.0)
+
+    @pytest.mark.parametrize("fdt", [True, False])
+    def test_epochs_are_not_continuous(self, tmp_path: Path, fdt: bool) -> None:
+        path = eeglab(tmp_path / "x.set", tones(4, 600, 250.0), 250.0, trials=3, fdt=fdt)
+        assert failure(load()["eeglab"].header, path) is FailureCode.NOT_CONTINUOUS
+
+    def test_epochs_of_matlab_73_are_not_continuous(self, tmp_path: Path) -> None:
+        path = eeglab_v73(tmp_path / "x.set", tones(4, 600, 250.0), 250.0, trials=3)
+        assert failure(load()["eeglab"].header, path) is FailureCode.NOT_CONTINUOUS
+
+    def test_real_epochs_are_not_continuous(self, recordings: Path) -> None:
+        assert failure(load()["eeglab"].header, recordings / "eeglab/test_epochs_onefile.set") is FailureCode.NOT_CONTINUOUS
+
+    def test_a_missing_fdt_is_a_read_error_and_a_short_one_truncated(self, tmp_path: Path) -> None:
+        path = eeglab(tmp_path / "x.set", tones(4, 500, 250.0), 250.0, fdt=True)
+        os.truncate(path.with_suffix(".fdt"), 4000)
+        assert failure(load()["eeglab"].header, path) is FailureCode.CORRUPT_OR_TRUNCATED
+        path.with_suffix(".fdt").unlink()
+        assert failure(load()["eeglab"].header, path) is FailureCode.FILE_READ_ERROR
+
+    def test_a_dangling_fdt_is_missing_content(self, tmp_path: Path) -> None:
+        path = eeglab(tmp_path / "x.set", tones(4, 500, 250.0), 250.0, fdt=True)
+        path.with_suffix(".fdt").unlink()
+        path.with_suffix(".fdt").symlink_to("../.git/annex/objects/aa/bb/SHA256E-s8000--00.fdt")
+        assert failure(load()["eeglab"].header, path) is FailureCode.ANNEX_OBJECT_MISSING
+
+    def test_no_sampling_rate_is_refused_instead_of_invented(self, tmp_path: Path) -> None:
+        path = eeglab(tmp_path / "x.set", tones(4, 500, 250.0), 0.0)
+        assert failure(load()["eeglab"].header, path) is FailureCode.FILE_READ_ERROR
+
+    @pytest.mark.parametrize("fraction", [i / 25 for i in range(25)])
+    def test_a_file_cut_anywhere_is_read_or_refused(self, tmp_path: Path, fraction: float) -> None:
+        path = eeglab(tmp_path / "x.set", np.random.default_rng(1).normal(size=(4, 500)), 250.0)
+        whole = path.read_bytes()
+        path.write_bytes(whole[: int(len(whole) * fraction)])
+        try:
+            assert load()["eeglab"].header(path).n_channels == 4
+        except RecordingFailed as error:
+            assert error.failure in {FailureCode.CORRUPT_OR_TRUNCATED, FailureCode.FILE_READ_ERROR}
+
+    def test_a_compressed_bomb_costs_a_bounded_amount(self, tmp_path: Path) -> None:
+        deflate = zlib.compressobj(9)
+        packed = deflate.compress(struct.pack("<II", 14, 2**31 - 8) + struct.pack("<IIII", 6, 8, 2, 0))
+        packed += deflate.compress(struct.pack("<IIii", 5, 8, 1, 1) + struct.pack("<II", 1, 3) + b"EEG".ljust(8, b"\0"))
+        names = b"".join(n.ljust(32, b"\0") for n in (b"huge", b"nbchan"))
+        packed += deflate.compress(struct.pack("<HHi", 5, 4, 32) + struct.pack("<II", 1, 64) + names)
+        packed += deflate.compress(struct.pack("<II", 14, 2**30))
+        for _ in range(300):
+            packed += deflate.compress(bytes(1 << 20))
+        packed += deflate.flush()
+        (tmp_path / "x.set").write_bytes(b"M".ljust(124) + b"\x00\x01IM" + struct.pack("<II", 15, len(packed)) + packed)
+        with pytest.raises(RecordingFailed):
+            load()["eeglab"].header(tmp_path / "x.set")
+
+
+class TestFif:
+    def test_splits_count_together(self, tmp_path: Path) -> None:
+        data = np.random.default_rng(0).normal(size=(20, 60_000)) * 1e-12
+        fif(tmp_path / "sub-01_meg.fif", data, 1000.0, split_bytes="3MB")
+        parts = sorted(tmp_path.glob("*.fif"))
+        assert len(parts) > 1
+        header = load()["fif"].header(parts[0])
+        assert (header.n_channels, header.n_samples) == (20, 60_000)
+        parts[-1].unlink()
+        assert failure(load()["fif"].header, parts[0]) is FailureCode.CORRUPT_OR_TRUNCATED
+
+    @pytest.mark.parametrize("kind", ["epochs", "evoked"])
+    def test_epochs_and_averages_are_not_continuous(self, tmp_path: Path, kind: str) -> None:
+        path = fif(tmp_path / f"x-{'epo' if kind == 'epochs' else 'ave'}.fif", tones(3, 3000, 1000.0) * 1e-12, 1000.0, kind=kind)
+        assert failure(load()["fif"].header, path) is FailureCode.NOT_CONTINUOUS
+
+    @pytest.mark.parametrize("cut", [3, 5_000, 40_000])
+    def test_a_file_that_ends_early_is_truncated(self, tmp_path: Path, cut: int) -> None:
+        path = fif(tmp_path / "x_raw.fif", tones(3, 5000, 1000.0) * 1e-12, 1000.0)
+        os.truncate(path, path.stat().st_size - cut)
+        assert failure(load()["fif"].header, path) is FailureCode.CORRUPT_OR_TRUNCATED
+
+    def test_a_cross_talk_file_is_no_recording(self, recordings: Path) -> None:
+        assert failure(load()["fif"].header, recordings / "fif/ct_sparse_mgh.fif") is FailureCode.EMPTY_RECORDING
+
+    @pytest.mark.parametrize("content", [b"", b"garbage" * 100])
+    def test_what_is_no_fif_is_refused(self, tmp_path: Path, content: bytes) -> None:
+        (tmp_path / "x.fif").write_bytes(content)
+        assert failure(load()["fif"].header, tmp_path / "x.fif") is FailureCode.CORRUPT_OR_TRUNCATED
+
+    def test_a_gzipped_fif_is_not_supported(self, tmp_path: Path) -> None:
+        (tmp_path / "x.fif.gz").write_bytes(b"\x1f\x8b" + bytes(100))
+        assert failure(load()["fif"].header, tmp_path / "x.fif.gz") is FailureCode.UNSUPPORTED_FORMAT
+
+
+class TestFolders:
+    def test_a_cut_ctf_is_truncated_and_one_without_samples_incomplete(self, recordings: Path, tmp_path: Path) -> None:
+        folder = tmp_path / "a.ds"
+        folder.mkdir()
+        origin = recordings / "ctf/testdata_ctf_short_discontinuous.ds/testdata_ctf_short_discontinuous"
+        (folder / "a.res4").write_bytes(origin.with_suffix(".res4").read_bytes()[:2000])
+        (folder / "a.meg4").write_bytes(origin.with_suffix(".meg4").read_bytes()[:-100])
+        assert failure(load()["ctf"].header, folder) is FailureCode.CORRUPT_OR_TRUNCATED
+        (folder / "a.meg4").unlink()
+        assert failure(load()["ctf"].header, folder) is FailureCode.CORRUPT_OR_TRUNCATED
+
+    def test_a_cut_kit_file_is_truncated(self, recordings: Path, tmp_path: Path) -> None:
+        data = (recordings / "kit/MQKIT_125_2sec.con").read_bytes()
+        for left in (10, 500, len(data) - 1000):
+            (tmp_path / "x.con").write_bytes(data[:left])
+            assert failure(load()["kit"].header, tmp_path / "x.con") is FailureCode.CORRUPT_OR_TRUNCATED
+
+    def test_a_kdf_goes_in_memory(self, recordings: Path, tmp_path: Path) -> None:
+        (tmp_path / "x.kdf").write_bytes((recordings / "kit/MQKIT_125_2sec.con").read_bytes())
+        one = load()["kit"]
+        assert one.route(one.header(tmp_path / "x.kdf")) is Route.IN_MEMORY
+
+    def test_a_bti_folder_without_config_or_data_is_refused(self, recordings: Path, tmp_path: Path) -> None:
+        assert failure(load()["bti"].header, tmp_path) is FailureCode.FILE_READ_ERROR
+        data = (recordings / "bti/4Dsim/c,rfDC").read_bytes()
+        (tmp_path / "c,rfDC").write_bytes(data)
+        assert failure(load()["bti"].header, tmp_path) is FailureCode.FILE_READ_ERROR
+        (tmp_path / "config").write_bytes(b"x")
+        (tmp_path / "c,rfDC").write_bytes(data[: len(data) // 2])
+        assert failure(load()["bti"].header, tmp_path) is FailureCode.CORRUPT_OR_TRUNCATED
+
+    def test_a_mef3_session_is_measured(self, tmp_path: Path) -> None:
+        header = load()["mef3"].header(mefd(tmp_path / "x.mefd", tones(2, 2560, 256.0), 256.0))
+        assert (header.n_channels, header.n_samples, header.rate_hz) == (2, 2560, 256.0)
+
+    def test_a_mef3_session_without_channels_is_empty(self, tmp_path: Path) -> None:
+        assert failure(load()["mef3"].header, tmp_path) is FailureCode.EMPTY_RECORDING
+
+
+class TestContent:
+    @pytest.mark.parametrize(
+        "data", [b"/annex/objects/MD5E-s1--0.edf\n", b"../../.git/annex/objects/a/b/k/k", b"version https://git-lfs.github.com/spec/v1\n"]
+    )
+    def test_a_pointer_is_missing_content(self, tmp_path: Path, data: bytes) -> None:
+        path = tmp_path / "x.edf"
+        path.write_bytes(data)
+        assert is_pointer(data)
+        assert failure(require_content, path) is FailureCode.ANNEX_OBJECT_MISSING
+        assert failure(load()["edf"].header, path) is FailureCode.ANNEX_OBJECT_MISSING
+
+    def test_a_dangling_link_is_missing_content_and_nothing_at_all_a_read_error(self, tmp_path: Path) -> None:
+        (tmp_path / "x").symlink_to("nowhere")
+        assert failure(require_content, tmp_path / "x") is FailureCode.ANNEX_OBJECT_MISSING
+        assert failure(require_content, tmp_path / "y") is FailureCode.FILE_READ_ERROR
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+    @pytest.mark.parametrize("name", ["edf", "eeglab", "fif"])
+    def test_a_file_that_may_not_be_read_is_a_condition_of_the_machine(self, tmp_path: Path, name: str) -> None:
+        path = tmp_path / "x"
+        path.write_bytes(edf_bytes())
+        path.chmod(0o000)
+        for parent in (tmp_path, *tmp_path.parents):
+            if parent.stat().st_uid == 0 and str(parent).startswith(str(tmp_path.parents[2])):
+                parent.chmod(0o755)
+        code = f"""
+import sys; sys.path[:0] = {sys.path!r}
+from pathlib import Path
+from contract.errors import NotNow
+from tasks.formats import load
+one = load()[{name!r}]
+import os; os.setgid(65534); os.setuid(65534)
+try:
+    one.header(Path({str(path)!r}))
+except NotNow as error:
+    print(error.reason.value)
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "infra_failure"
