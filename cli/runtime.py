@@ -30,12 +30,23 @@ def prepare(*, verbose: bool, as_json: bool = False) -> Settings:
     from infra.telemetry import set_up_logging
 
     settings = load_settings()
-    set_up_logging(verbose, as_json)
+    set_up_logging(verbose, as_json, secrets=_secrets(settings))
     for name in unknown_variables():
         typer.echo(
             f"zarrmill: {name} is no setting of ours and was not used; docs/configuration.md lists them", err=True
         )
     return settings
+
+
+def _secrets(settings: Settings) -> list[str]:
+    """Give what no log line may hold."""
+    from urllib.parse import unquote, urlsplit
+
+    found = [settings.callback_token.get_secret_value()] if settings.callback_token is not None else []
+    if settings.database_url is not None:
+        password = urlsplit(settings.database_url.get_secret_value()).password
+        found += [password, unquote(password)] if password else []
+    return found
 
 
 def target_url(to: str, settings: Settings) -> str:

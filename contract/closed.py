@@ -16,6 +16,7 @@ how it was built.
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, Union
 
 from pydantic import (
@@ -103,6 +104,12 @@ def presence(model: type[BaseModel], name: str) -> Presence | None:
     return next((mark for mark in model.model_fields[name].metadata if isinstance(mark, Presence)), None)
 
 
+@cache
+def _marked(model: type[BaseModel], mark: Presence) -> tuple[str, ...]:
+    """Fields of a model with one marker, looked up once: an index of 25,000 stores has 150,000 objects."""
+    return tuple(name for name in model.model_fields if presence(model, name) is mark)
+
+
 def _tidy(schema: dict[str, Any], model: type[BaseModel]) -> None:
     """Make the generated JSON Schema say what ``Closed`` does."""
     schema.pop("title", None)
@@ -146,31 +153,20 @@ class Closed(BaseModel):
     def _nulls_and_constants(self, info: ValidationInfo) -> Closed:
         if info.mode != "json":
             return self
-        for name in type(self).model_fields:
-            mark = presence(type(self), name)
-            if mark is Presence.CONSTANT and name not in self.model_fields_set:
+        given = self.model_fields_set
+        for name in _marked(type(self), Presence.CONSTANT):
+            if name not in given:
                 raise ValueError(f"{name} is missing")
-            if mark is Presence.ABSENT and name in self.model_fields_set and getattr(self, name) is None:
+        for name in _marked(type(self), Presence.ABSENT):
+            if name in given and getattr(self, name) is None:
                 raise ValueError(f"{name} may be left out but not be null")
         return self
 
     @model_serializer(mode="wrap")
     def _leave_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = handler(self)
-        for name in _droppable(type(self)):
-            if written.get(name, False) is None:
-                del written[name]
+        for mark in (Presence.ABSENT, Presence.DROPPED):
+            for name in _marked(type(self), mark):
+                if written.get(name, False) is None:
+                    del written[name]
         return written
-
-
-_DROPPABLE: dict[type[BaseModel], tuple[str, ...]] = {}
-
-
-def _droppable(model: type[BaseModel]) -> tuple[str, ...]:
-    """Names of the fields that are left out when they are None, looked up once per model."""
-    names = _DROPPABLE.get(model)
-    if names is None:
-        marks = (Presence.ABSENT, Presence.DROPPED)
-        names = tuple(name for name in model.model_fields if presence(model, name) in marks)
-        _DROPPABLE[model] = names
-    return names

@@ -36,7 +36,9 @@ def choose(c: Connection, *, given: str | None, source: str, target: str) -> Cho
     """
     if given is not None:
         if not is_dataset_id(given):
-            raise Refused(f"--dataset-id {given!r} is no dataset id: two lower-case letters and six digits, such as xx000001.")
+            raise Refused(
+                f"--dataset-id {given!r} is no dataset id: two lower-case letters and six digits, such as xx000001."
+            )
         return Choice(dataset_id=given, registered=datasets.find(c, dataset_id=given, target=target))
     name = PurePath(source).name
     if is_dataset_id(name):

@@ -46,7 +46,9 @@ def owning(home: Home) -> Iterator[Ownership]:
     path = home.leases / f"{uuid4().hex}.lock"
     handle = take(path)
     try:
-        yield Ownership(owner=Owner(host=_machine(), pid=os.getpid(), lock_path=str(path)), workers_lock=_workers_lock(path))
+        yield Ownership(
+            owner=Owner(host=_machine(), pid=os.getpid(), lock_path=str(path)), workers_lock=_workers_lock(path)
+        )
     finally:
         # a lease that is still in the database now, because Postgres was away, runs out by itself
         path.unlink(missing_ok=True)

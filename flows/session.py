@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 from contract.errors import Busy, LostLease, ZarrmillError
@@ -16,7 +16,7 @@ from flows.ownership import is_gone, owning, workers_ended
 from flows.request import Note
 from flows.survey import current_versions, make_plan
 from infra.home import Home
-from tasks.callback import enqueue_converting, enqueue_failed
+from tasks.callback import RunReport, enqueue, enqueue_converting, failed_body
 from tasks.publish.repair import repair_intents
 
 if TYPE_CHECKING:
@@ -33,13 +33,25 @@ if TYPE_CHECKING:
     from flows.stop import StopSignal
     from flows.survey import Survey
     from infra.settings import Settings
-    from tasks.plan.worklist import Plan
+    from tasks.plan.planned import Plan
 
-__all__ = ["Session", "hold"]
+__all__ = ["Opening", "Session", "hold"]
 
 log = logging.getLogger("zarrmill.flows.session")
 
 _RENEW_EVERY_S = leases.LEASE_S / 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What a run is opened with."""
+
+    settings: Settings
+    engine: Engine
+    request: ReconvertRequest
+    survey: Survey
+    on_event: Callable[[ProgressEvent], None]
+    stop: StopSignal
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,15 +59,15 @@ class Session:
     """What one run works with. ``ended`` is set by whoever wrote the run's terminal state."""
 
     settings: Settings
-    request: ReconvertRequest
     engine: Engine
+    request: ReconvertRequest
     survey: Survey
+    on_event: Callable[[ProgressEvent], None]
+    stop: StopSignal
     dataset: Dataset
     run: Run
     plan: Plan
     ownership: Ownership
-    on_event: Callable[[ProgressEvent], None]
-    stop: StopSignal
     ended: bool = False
     lost: threading.Event = field(default_factory=threading.Event)
 
@@ -66,14 +78,7 @@ class Session:
 
 
 @contextmanager
-def hold(
-    settings: Settings,
-    engine: Engine,
-    request: ReconvertRequest,
-    surveyed: Survey,
-    on_event: Callable[[ProgressEvent], None],
-    stop: StopSignal,
-) -> Iterator[Session]:
+def hold(opening: Opening) -> Iterator[Session]:
     """The dataset, held by a new run whose plan is in the database, until the block ends.
 
     Whatever ends the block, the run is ended in the database, its unfinished attempts are released uncounted, and a
@@ -84,19 +89,20 @@ def hold(
     Busy
         Another run holds the dataset.
     """
-    with owning(Home(settings.home)) as ownership:
-        dataset = _register(engine, surveyed)
-        run = _acquire(engine, dataset, ownership, request)
+    with owning(Home(opening.settings.home)) as ownership:
+        dataset = _register(opening.engine, opening.survey)
+        run = _acquire(opening, dataset, ownership)
         session: Session | None = None
         try:
-            session = _prepare(settings, engine, request, surveyed, dataset, run, ownership, on_event, stop)
+            session = _prepare(opening, dataset, run, ownership)
             with _renewed(session):
                 yield session
         except BaseException as error:
-            _end_badly(engine, run, session, error)
+            if not isinstance(error, LostLease) and not (session is not None and session.ended):
+                _end_badly(opening, dataset, run, error)
             raise
         finally:
-            _release(engine, run)
+            _release(opening.engine, run)
 
 
 def _register(engine: Engine, surveyed: Survey) -> Dataset:
@@ -108,7 +114,7 @@ def _register(engine: Engine, surveyed: Survey) -> Dataset:
     return replace(dataset, facts=surveyed.facts)
 
 
-def _acquire(engine: Engine, dataset: Dataset, ownership: Ownership, request: ReconvertRequest) -> Run:
+def _acquire(opening: Opening, dataset: Dataset, ownership: Ownership) -> Run:
     holders: list[Owner] = []
 
     def gone(owner: Owner) -> bool:
@@ -116,12 +122,12 @@ def _acquire(engine: Engine, dataset: Dataset, ownership: Ownership, request: Re
         return is_gone(owner)
 
     def once() -> Run:
-        with engine.begin() as c:
+        with opening.engine.begin() as c:
             return leases.acquire(
                 c,
                 dataset=dataset,
                 owner=ownership.owner,
-                mode=request.mode,
+                mode=opening.request.mode,
                 versions=current_versions(),
                 owner_is_gone=gone,
             )
@@ -136,38 +142,19 @@ def _acquire(engine: Engine, dataset: Dataset, ownership: Ownership, request: Re
         return once()
 
 
-def _prepare(
-    settings: Settings,
-    engine: Engine,
-    request: ReconvertRequest,
-    surveyed: Survey,
-    dataset: Dataset,
-    run: Run,
-    ownership: Ownership,
-    on_event: Callable[[ProgressEvent], None],
-    stop: StopSignal,
-) -> Session:
-    untrusted = repair_intents(engine, surveyed.target, dataset)
+def _prepare(opening: Opening, dataset: Dataset, run: Run, ownership: Ownership) -> Session:
+    engine = opening.engine
+    untrusted = repair_intents(engine, opening.survey.target, dataset)
     # again, now that nobody else changes anything
-    planned = make_plan(engine, surveyed, dataset, request, settings, untrusted=untrusted)
+    planned = make_plan(engine, opening.survey, dataset, opening.request, opening.settings, untrusted=untrusted)
     with engine.begin() as c:
         apply_plan(c, dataset=dataset, run=run, rows=planned.rows())
         datasets.note_converting(c, run=run)
         enqueue_converting(c, run=run, dataset=dataset)
-    for sentence in surveyed.notes:
-        on_event(Note(sentence=sentence))
-    return Session(
-        settings=settings,
-        request=request,
-        engine=engine,
-        survey=surveyed,
-        dataset=dataset,
-        run=run,
-        plan=planned,
-        ownership=ownership,
-        on_event=on_event,
-        stop=stop,
-    )
+    for sentence in opening.survey.notes:
+        opening.on_event(Note(sentence=sentence))
+    given = {each.name: getattr(opening, each.name) for each in fields(opening)}
+    return Session(**given, dataset=dataset, run=run, plan=planned, ownership=ownership)
 
 
 @contextmanager
@@ -198,17 +185,17 @@ def _renew(session: Session, left: threading.Event) -> None:
             log.warning("the dataset lease could not be renewed: %s", error_line(error))
 
 
-def _end_badly(engine: Engine, run: Run, session: Session | None, error: BaseException) -> None:
+def _end_badly(opening: Opening, dataset: Dataset, run: Run, error: BaseException) -> None:
     """Write the terminal state of a run that raised. Nothing here may hide ``error``."""
-    if isinstance(error, LostLease) or (session is not None and session.ended):
-        return
     from sqlalchemy.exc import SQLAlchemyError
 
     sentence = error.sentence if isinstance(error, ZarrmillError) else error_line(error)
+    found = opening.survey
+    report = RunReport(commit=found.commit, discovered_count=len(found.discovery.recordings))
     try:
-        with engine.begin() as c:
+        with opening.engine.begin() as c:
             datasets.note_failed(c, run=run, errors=0, error=sentence)
-            enqueue_failed(c, run=run, error=sentence)
+            enqueue(c, run=run, body=failed_body(dataset, report, error))
             runs.finish(c, run=run, state="failed", error=sentence)
     except (SQLAlchemyError, ZarrmillError) as another:
         _cannot("note the end of run %d: %s", run, another)

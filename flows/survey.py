@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from contract.layout import ENGINE_VERSION
+from contract.layout import ENGINE_VERSION, index_key
 from db import recordings
 from db.runs import Versions
 from flows.dataset_choice import choose
@@ -18,21 +18,23 @@ from tasks.bids.dataset_facts import dataset_facts
 from tasks.bids.discovery import discover_source
 from tasks.plan.fingerprint import options_fingerprint
 from tasks.plan.worklist import plan
-from tasks.publish.live import compare_live
+from tasks.publish.live import compare_live, refuse_foreign
 from tasks.sources import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from sqlalchemy import Engine
 
     from db.datasets import Dataset, DatasetFacts
+    from db.recordings import RecordingState
     from flows.dataset_choice import Choice
     from flows.request import ReconvertRequest
     from infra.settings import Settings
     from infra.storage.protocol import Target
     from tasks.bids.recording import Discovery
-    from tasks.plan.worklist import Plan
+    from tasks.plan.planned import Plan
+    from tasks.publish.live import LostStore
     from tasks.sources.protocol import Source
 
 __all__ = ["Survey", "current_versions", "make_plan", "survey"]
@@ -112,21 +114,24 @@ def make_plan(
     request: ReconvertRequest,
     settings: Settings,
     *,
-    untrusted: Collection[str] = (),
+    untrusted: Collection[LostStore] = (),
 ) -> Plan:
     """What there is to do, from one look at the database and at the target. Writes nothing.
 
     Parameters
     ----------
     untrusted
-        Store paths whose objects are not what the database believes.
+        Stores whose objects are not what the database believes.
+
+    Raises
+    ------
+    Refused
+        The target serves a dataset of this id that the database does not know.
     """
-    lost = set(untrusted)
-    if dataset is not None:
-        lost |= set(compare_live(engine, surveyed.target, dataset).missing)
     with engine.connect() as c:
         now: datetime = c.execute(text("SELECT zarrmill_now()")).scalar_one()
         states = [] if dataset is None else recordings.snapshot(c, dataset=dataset)
+    lost = {store.zarr for store in (*untrusted, *_missing(engine, surveyed, dataset, states))}
     versions = current_versions()
     made = plan(
         surveyed.discovery.recordings,
@@ -146,3 +151,17 @@ def make_plan(
         return made
     with engine.connect() as c:
         return made.with_changes(recordings.inputs(c, recording_ids=changed))
+
+
+def _missing(
+    engine: Engine, surveyed: Survey, dataset: Dataset | None, states: Sequence[RecordingState]
+) -> tuple[LostStore, ...]:
+    dataset_id = surveyed.choice.dataset_id
+    if dataset is None:
+        if surveyed.target.etag(index_key(dataset_id)) is not None:
+            raise refuse_foreign(dataset_id)
+        return ()
+    live = compare_live(engine, surveyed.target, dataset, states=states)
+    if live.kind == "foreign":
+        raise refuse_foreign(dataset_id)
+    return live.missing

@@ -139,7 +139,8 @@ def worker_command(
     slots = slots or default_slots()
     memory = memory_budget_bytes(settings.memory_headroom) if memory_bytes is None else memory_bytes
     disk = scratch_budget_bytes(scratch) if scratch_bytes is None else scratch_bytes
-    where = [scheduler] if "://" in scheduler else ["--scheduler-file", scheduler]
+    # With a scheduler file the address is not looked at, but without one Dask would take our own option for it.
+    where = [scheduler] if "://" in scheduler else ["--scheduler-file", scheduler, "named-by-its-file"]
     return [
         *(sys.executable, "-P", "-m", "dask", "worker", *where),
         *("--nworkers", "1", "--nthreads", str(2 * slots + _EXTRA_THREADS)),
@@ -148,7 +149,7 @@ def worker_command(
         # By name: infra knows of no task, a Dask worker imports what it is told to.
         *("--preload", "infra.worker_lock", "--preload", "tasks.convert.worker_room"),
         *options,
-        *(() if workers_lock is None else ("--workers-lock", str(workers_lock))),
+        *(() if workers_lock is None else (f"--workers-lock={workers_lock}",)),
     ]
 
 

@@ -37,7 +37,8 @@ _TEST_SPEED = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 class PostgresServer:
     """One server on one data folder, reached by a socket in ``socket_dir`` as user ``postgres`` without password.
 
-    Both folders are made. ``fsync`` off may lose the data when the machine stops, and is for tests.
+    Both folders are made. ``fsync`` off loses what was just committed when the server is
+    killed, and everything when the machine stops; it is for tests.
     ``die_with_parent`` has the kernel stop the server when the thread that started it ends.
 
     The caller sees to it that one process at a time handles a data folder (the supervisor by its lock).
@@ -101,6 +102,7 @@ class PostgresServer:
         ServerFailed
             It ended or did not answer in time.
         """
+        self._reap()
         if not self.adopt():
             self._clear_the_way()
             self._launch()
@@ -234,29 +236,15 @@ class PostgresServer:
         return None
 
     def _clear_the_way(self) -> None:
-        """Remove what a killed postmaster left: backends that outlived it, and a pid file that Postgres would believe.
+        """Remove what a killed postmaster left: backends that outlived it, and lock files that Postgres would believe.
 
         Postgres takes a zombie, or a stranger that was given the old number, for its postmaster and refuses to start.
-        A pid file whose process is gone is left to Postgres, whose own check (shared memory still in use) is better.
         """
         for pid in running_in(self.data_dir, "postgres"):
             log.warning("ending the Postgres process %d that outlived its postmaster", pid)
-            end_process(pid, (signal.SIGTERM, 5.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
-        pid_file = self.data_dir / "postmaster.pid"
-        try:
-            recorded = int(pid_file.read_text().split("\n", 1)[0])
-        except FileNotFoundError:
-            return
-        except ValueError:  # empty or torn: the machine stopped while it was written
-            pid_file.unlink()
-            return
-        try:
-            os.kill(recorded, 0)
-        except ProcessLookupError:
-            return
-        except PermissionError:
-            pass
-        pid_file.unlink()
+            end_process(pid, (signal.SIGQUIT, 2.0), (signal.SIGKILL, 5.0))
+        for lock in (self.data_dir / "postmaster.pid", self.socket_dir / f".s.PGSQL.{PORT}.lock"):
+            _remove_if_stale(lock)
 
     def _major(self) -> str:
         shown = self._run([str(self.bin_dir / "postgres"), "--version"])
@@ -300,6 +288,29 @@ class PostgresServer:
             return self.log_path.read_text(errors="replace")[-2000:]
         except OSError:
             return ""
+
+
+def _remove_if_stale(lock: Path) -> None:
+    """Remove a lock file that names a process which is alive for ``kill`` and is no Postgres on the folder it names.
+
+    One whose process is gone is left to Postgres, whose own check (is the shared memory still in use?) is better.
+    """
+    try:
+        lines = lock.read_text().split("\n")
+        recorded = int(lines[0])
+    except FileNotFoundError:
+        return
+    except ValueError:  # empty or torn: the machine stopped while it was written
+        lock.unlink()
+        return
+    try:
+        os.kill(recorded, 0)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        pass
+    if recorded not in running_in(Path(lines[1]), "postgres"):
+        lock.unlink()
 
 
 def _environment() -> dict[str, str]:

@@ -111,32 +111,30 @@ def in_use(home: Home, service: str) -> Iterator[str]:
 
 
 @contextmanager
-def stopped(home: Home) -> Iterator[None]:
+def stopped(home: Home, *, patience_s: float = 10.0) -> Iterator[None]:
     """For the length of the block our own servers are stopped and nobody can start them.
 
     Raises
     ------
     Refused
-        Another command uses them.
+        Another command still uses them after ``patience_s``.
     """
-    with holding_alone(home, "prefect"), holding_alone(home, "postgres"):
+    with _alone(home, "prefect", patience_s), _alone(home, "postgres", patience_s):
         data = place(home)
         if (data / "PG_VERSION").exists():
             # one that lost its supervisor is adopted and ended
-            server = PostgresServer(
-                embedded_binaries(), data, socket_folder(home), log_path=home.service("postgres").server_log
-            )
+            server = PostgresServer(embedded_binaries(), data, socket_folder(home))
             if server.adopt():
                 server.stop()
         yield
 
 
 @contextmanager
-def holding_alone(home: Home, service: str) -> Iterator[None]:
+def _alone(home: Home, service: str, patience_s: float) -> Iterator[None]:
     """Hold a service's users lock exclusively, with its supervisor ended."""
     files = home.service(service)
     # Prefect's supervisor is a user of Postgres and takes a moment to leave
-    handle = try_take(files.users, patience_s=10.0)
+    handle = try_take(files.users, patience_s=patience_s)
     if handle is None:
         raise Refused(f"another command is using the {service} of {home.path}; wait until it has ended, or end it")
     try:

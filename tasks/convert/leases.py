@@ -35,7 +35,8 @@ class HeldAttempt:
     """One attempt that this process holds."""
 
     attempt_id: UUID
-    deadline: float
+    run_number: int
+    deadline: float = 0.0
     lost: bool = False
     stop_asked: threading.Event = field(default_factory=threading.Event)
     is_working: bool = True
@@ -72,7 +73,7 @@ class LeaseKeeper:
         engine: Engine,
         *,
         is_wanted: Callable[[UUID], bool],
-        let_go: Callable[[UUID], None],
+        let_go: Callable[[HeldAttempt], None],
         lease_s: float = LEASE_S,
     ) -> None:
         self._engine = engine
@@ -84,7 +85,7 @@ class LeaseKeeper:
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
 
-    def hold(self, attempt_id: UUID) -> HeldAttempt:
+    def hold(self, attempt_id: UUID, run_number: int) -> HeldAttempt:
         """Hold an attempt that the flow has claimed; it is renewed at once.
 
         Raises
@@ -96,7 +97,7 @@ class LeaseKeeper:
             known = self._held.get(attempt_id)
         if known is not None:
             return known
-        held = HeldAttempt(attempt_id, deadline=0.0)
+        held = HeldAttempt(attempt_id, run_number)
         self._renew([held])
         if held.lost:
             raise LostLease("the attempt's lease was over before its work began")
@@ -147,7 +148,9 @@ class LeaseKeeper:
             self._look_after_resting(held)
 
     def _renew(self, held: list[HeldAttempt]) -> None:
-        asked = time.monotonic()  # before the statement: the lease in the database ends later than we think, never earlier
+        asked = (
+            time.monotonic()
+        )  # before the statement: the lease in the database ends later than we think, never earlier
         with self._engine.begin() as c:
             still = renew_attempts(c, attempt_ids=[one.attempt_id for one in held], lease_s=self._lease_s)
         for one in held:
@@ -165,4 +168,4 @@ class LeaseKeeper:
             one.unclaimed_looks += 1
             # Twice, because the next stage may be on its way from the scheduler.
             if one.unclaimed_looks > 1:
-                self._let_go(one.attempt_id)
+                self._let_go(one)

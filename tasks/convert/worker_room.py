@@ -17,15 +17,17 @@ from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 
-from contract.errors import Refused
+from contract.errors import LostLease, Refused
+from db import recordings
 from infra.cluster import child_environment
 from infra.database import engine
 from infra.home import private_folder
 from infra.host import host_key, process_is_gone, process_started
 from infra.settings import Settings, inherited_environment, load_settings
 from tasks.convert.child import ChildPool
-from tasks.convert.leases import LeaseKeeper
+from tasks.convert.leases import HeldAttempt, LeaseKeeper
 
 __all__ = ["STAGES", "WorkerRoom", "dask_setup", "dask_teardown", "stage_key", "worker_room"]
 
@@ -74,6 +76,11 @@ class WorkerRoom:
         if folder.exists():
             _LOG.warning("the scratch folder %s could not be removed", folder)
 
+    def end_attempt(self, attempt_id: UUID) -> None:
+        """Stop renewing an attempt and remove its scratch folder."""
+        self.leases.drop(attempt_id)
+        self.remove_scratch(attempt_id)
+
     def is_cancelled(self, key: str) -> bool:
         """Whether Dask has forgotten the task ``key`` that runs here, as it does when its client is gone."""
         if self._dask_worker is None:
@@ -93,11 +100,20 @@ class WorkerRoom:
         known = self._dask_worker.state.tasks
         return any(stage_key(stage, attempt_id) in known for stage in STAGES)
 
-    def _let_go(self, attempt_id: UUID) -> None:
-        from tasks.convert.attempt import abandon_one
-
-        _LOG.warning("nobody goes on with attempt %s; it is released", attempt_id)
-        abandon_one(self, attempt_id, "the command that began it is gone")
+    def _let_go(self, held: HeldAttempt) -> None:
+        """End an attempt that rests between two stages and that nobody will go on with."""
+        _LOG.warning("nobody goes on with attempt %s; it is released", held.attempt_id)
+        try:
+            with self.engine.begin() as c:
+                recordings.release(
+                    c,
+                    attempt_id=held.attempt_id,
+                    run_number=held.run_number,
+                    why="the command that began it is gone",
+                )
+        except (LostLease, DBAPIError) as error:
+            _LOG.info("attempt %s was not released: %s", held.attempt_id, type(error).__name__)
+        self.end_attempt(held.attempt_id)
 
     def _sweep(self) -> None:
         """Remove scratch folders of processes of this host that are gone."""
@@ -130,7 +146,7 @@ def dask_setup(worker: Any) -> None:
 
 def dask_teardown(_worker: Any) -> None:
     """Give everything back when the worker ends in order."""
-    global _room  # noqa: PLW0603 - as above
+    global _room
     with _room_lock:
         room, _room = _room, None
     if room is not None:
@@ -141,7 +157,7 @@ def _warm_up(room: WorkerRoom) -> None:
     try:
         threads = room.pool.warm_up()
     except OSError as error:
-        _LOG.error("conversions cannot start: %s", error)  # noqa: TRY400 - the fork server's own traceback is in this log
+        _LOG.error("conversions cannot start: %s", error)
         return
     if threads != 1:
         _LOG.error("the fork server has %d threads; a fork of it may hang", threads)

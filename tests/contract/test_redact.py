@@ -105,6 +105,7 @@ def test_secret_keys_are_known_by_their_shape(before: str, secret: str, after: s
 def test_no_absolute_path_survives(before: str, root: str, segments: list[str], after: str) -> None:
     if root.startswith("\\") and before and not before.endswith(" "):
         before = ""
+    assume(not (root == "//" and before.endswith(":")))  # that is how a URL begins
     separator = "\\" if "\\" in root else "/"
     said = redact(before + root + separator.join(segments) + after)
     assert said is not None

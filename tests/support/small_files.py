@@ -103,6 +103,7 @@ def eeglab(
     """A MATLAB 5 .set; ``trials`` cut the samples into equal epochs, ``fdt`` puts them beside."""
     from scipy.io import savemat
 
+    path.parent.mkdir(parents=True, exist_ok=True)
     channels, samples = data_uv.shape
     points = samples // trials
     single = data_uv[:, : points * trials].astype(np.float32)
@@ -118,13 +119,12 @@ def eeglab(
         "pnts": float(points),
         "srate": float(rate_hz),
         "xmin": 0.0,
-        "xmax": (points - 1) / rate_hz,
-        "times": np.arange(points) / rate_hz * 1000.0,
+        "xmax": (points - 1) / (rate_hz or 1.0),
+        "times": np.arange(points) / (rate_hz or 1.0) * 1000.0,
         "data": stored,
         "chanlocs": labels,
         "event": np.empty((0, 0)),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
     savemat(path, {"EEG": fields} if nested else fields, do_compression=compressed)
     return path
 

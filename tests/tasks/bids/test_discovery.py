@@ -10,8 +10,9 @@ from trees import found, in_folder, only, tree_of
 from contract.codes import FailureCode
 from contract.errors import Refused
 from tasks.bids.collisions import FORMAT_ORDER
-from tasks.bids.discovery import COMPANIONS, FILE_FORMATS, discover
+from tasks.bids.discovery import COMPANIONS, FILE_FORMATS, discover, discover_source
 from tasks.bids.folders import FOLDER_FORMATS
+from tasks.sources import open_source
 from tasks.sources.protocol import Absence, Problem, TreeEntry
 
 
@@ -19,7 +20,9 @@ def paths(*tree: str) -> list[str]:
     return [recording.path for recording in found(*tree).recordings]
 
 
-@pytest.mark.parametrize("extension", [".set", ".edf", ".bdf", ".vhdr", ".fif", ".con", ".sqd", ".kdf", ".EDF", ".Vhdr", ".fif.gz"])
+@pytest.mark.parametrize(
+    "extension", [".set", ".edf", ".bdf", ".vhdr", ".fif", ".con", ".sqd", ".kdf", ".EDF", ".Vhdr", ".fif.gz"]
+)
 def test_each_recording_extension_is_found_in_any_case_anywhere(extension: str) -> None:
     recording = only(f"phenotype/.odd/sub-01_task-x_eeg{extension}")
     assert recording.zarr == "phenotype/.odd/sub-01_task-x_eeg.zarr"
@@ -27,7 +30,9 @@ def test_each_recording_extension_is_found_in_any_case_anywhere(extension: str) 
     assert (recording.modality, recording.entities) == ("eeg", {"sub": "01", "task": "x"})
 
 
-@pytest.mark.parametrize("name", ["x_eeg.eeg", "x_eeg.fdt", "x_eeg.vmrk", "x.cnt", "x.nwb", "x.gz", ".edf", "edf", "x.edf.bak", "x.json"])
+@pytest.mark.parametrize(
+    "name", ["x_eeg.eeg", "x_eeg.fdt", "x_eeg.vmrk", "x.cnt", "x.nwb", "x.gz", ".edf", "edf", "x.edf.bak", "x.json"]
+)
 def test_other_files_are_no_recordings(name: str) -> None:
     assert paths(f"sub-01/eeg/{name}") == []
 
@@ -60,7 +65,9 @@ def test_exclusion_is_by_whole_segments_at_any_depth(path: str, raw: bool) -> No
         ("sub-01/ieeg/sub-01_task-x_ieeg.mefd", "mef3", "sub-01/ieeg/sub-01_task-x_ieeg.zarr"),
     ],
 )
-def test_a_folder_with_an_extension_is_one_recording_of_all_its_files(folder: str, format_name: str, store: str) -> None:
+def test_a_folder_with_an_extension_is_one_recording_of_all_its_files(
+    folder: str, format_name: str, store: str
+) -> None:
     inside = sorted(in_folder(folder, "a.meg4", "deep/er/b.segd", "code/c.tdat", "hz.ds/x"))
     recording = only(*inside, folder.rpartition("/")[0] + "/other.txt")
     assert (recording.path, recording.format, recording.zarr) == (folder, format_name, store)
@@ -164,7 +171,9 @@ def test_an_unknown_size_is_unknown_and_not_zero() -> None:
     assert (recording.size_bytes, recording.size_known) == (7, False)
 
 
-@pytest.mark.parametrize("name", ["sub-é_eeg.edf", "sub-01_task-雪 x_eeg.edf", "a,b;c'\"&%20#?_eeg.edf", "\u0301_eeg.edf", "._x_eeg.edf"])
+@pytest.mark.parametrize(
+    "name", ["sub-é_eeg.edf", "sub-01_task-雪 x_eeg.edf", "a,b;c'\"&%20#?_eeg.edf", "\u0301_eeg.edf", "._x_eeg.edf"]
+)
 def test_odd_names_are_kept_as_they_are(name: str) -> None:
     assert paths(f"sub-ü/{name}") == [f"sub-ü/{name}"]
 
@@ -196,7 +205,11 @@ def test_a_folder_recording_with_a_file_that_cannot_be_named_is_never_converted_
         (["x_meg/c,rfDC", "x_meg/config", "x_meg.con"], "x_meg", ["x_meg.con"]),
         (["x_eeg.EDF", "x_eeg.edf"], "x_eeg.EDF", ["x_eeg.edf"]),
         (["x_meg.fif", "x_meg.fif.gz"], "x_meg.fif", ["x_meg.fif.gz"]),
-        (["x_split-01_meg.fif", "x_split-01_meg.fif.gz", "x_split-02_meg.fif"], "x_split-01_meg.fif", ["x_split-01_meg.fif.gz"]),
+        (
+            ["x_split-01_meg.fif", "x_split-01_meg.fif.gz", "x_split-02_meg.fif"],
+            "x_split-01_meg.fif",
+            ["x_split-01_meg.fif.gz"],
+        ),
     ],
 )
 def test_of_recordings_with_one_store_path_one_is_served_and_the_others_name_it(
@@ -217,10 +230,10 @@ def test_names_that_differ_in_case_or_folder_do_not_collide() -> None:
 
 
 def test_a_store_inside_a_store_or_below_a_document_is_a_collision() -> None:
-    inner, outer = found("a.zarr/b/x_eeg.edf", "a.set").recordings[::-1]
-    assert outer.path == "a.zarr/b/x_eeg.edf"
-    assert outer.failure == (FailureCode.STORE_PATH_COLLISION, "the store of a.set lies around this one's")
-    assert inner.failure is None
+    around, inside = found("a.zarr/b/x_eeg.edf", "a.set").recordings
+    assert inside.path == "a.zarr/b/x_eeg.edf"
+    assert inside.failure == (FailureCode.STORE_PATH_COLLISION, "the store of a.set lies around this one's")
+    assert around.failure is None
     below = only("index.json/x_eeg.edf")
     assert below.failure == (FailureCode.STORE_PATH_COLLISION, "index.json is the name of a published document")
 
@@ -247,7 +260,18 @@ def test_a_recording_crosses_process_borders() -> None:
 
 
 _names = st.sampled_from(
-    ["x_eeg", "x_meg", "x_split-01_meg", "x_split-02_meg", "sub-1_eeg", "channels", "config", "c,rfDC", "code", "derivatives"]
+    [
+        "x_eeg",
+        "x_meg",
+        "x_split-01_meg",
+        "x_split-02_meg",
+        "sub-1_eeg",
+        "channels",
+        "config",
+        "c,rfDC",
+        "code",
+        "derivatives",
+    ]
 )
 _files = st.builds(str.__add__, _names, st.sampled_from([*FILE_FORMATS, ".eeg", ".tsv", ".dat", ".ds", ".mefd", ""]))
 _trees = st.lists(st.lists(_files, min_size=1, max_size=4).map("/".join), max_size=12, unique=True)
@@ -297,9 +321,6 @@ def test_a_very_deep_tree_is_no_obstacle() -> None:
 
 
 def test_a_source_without_description_and_recordings_is_refused(tmp_path) -> None:
-    from tasks.bids.discovery import discover_source
-    from tasks.sources import open_source
-
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(Refused, match="does not look like a BIDS dataset"):
         discover_source(open_source(str(tmp_path)))

@@ -37,7 +37,10 @@ def test_a_name_is_taken_apart(name: str, entities: dict[str, str], suffix: str,
     assert (parsed.suffix, parsed.extension) == (suffix, extension)
 
 
-@given(st.dictionaries(_keys, _words.map(lambda word: word.strip(".") or "x"), max_size=6), st.sampled_from(["eeg", "meg", "x"]))
+@given(
+    st.dictionaries(_keys, _words.map(lambda word: word.strip(".") or "x"), max_size=6),
+    st.sampled_from(["eeg", "meg", "x"]),
+)
 def test_what_was_put_into_a_name_is_found_in_it_in_order(entities: dict[str, str], suffix: str) -> None:
     name = "_".join([*(f"{key}-{value}" for key, value in entities.items()), suffix]) + ".edf"
     parsed = parse_name(name)

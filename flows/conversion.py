@@ -1,0 +1,239 @@
+"""What a run does once it holds its dataset: convert what is due, publish, and say how it went."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from contract.codes import FAILURE_SENTENCES
+from contract.index import FailureEntry
+from contract.times import utc_stamp
+from db import recordings, runs
+from flows.fan_out import fan_out
+from flows.orders import orders
+from flows.request import Published as PublishedEvent
+from flows.request import RecordingEnded, StageChanged, Started
+from flows.summary import summarise
+from infra.home import private_folder
+from tasks.callback import RunReport, deliver_due, enqueue, ready_body
+from tasks.catalog import publish_catalog
+from tasks.plan.planned import PlannedAction
+from tasks.publish.dataset import publish
+from tasks.publish.edition import Edition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from distributed import Client
+
+    from flows.request import RunSummary
+    from flows.session import Session
+    from tasks.convert.order import AttemptReport
+    from tasks.publish.dataset import Published
+
+__all__ = ["Tally", "carry_out", "edition_of"]
+
+log = logging.getLogger("zarrmill.flows.conversion")
+
+Stage = "Callable[[str, Callable[[], None]], None]"
+
+
+@dataclass(slots=True)
+class Tally:
+    """How the attempts of one run ended."""
+
+    converted: list[str] = field(default_factory=list)
+    failed: dict[str, AttemptReport] = field(default_factory=dict)
+    pending: dict[str, AttemptReport] = field(default_factory=dict)
+    workers_lost: int = 0
+    measured: int = 0
+
+    def add(self, report: AttemptReport, zarr: str) -> None:
+        """Count one attempt. What is tried again in the same run counts by how it ended last."""
+        self.failed.pop(report.path, None)
+        self.pending.pop(report.path, None)
+        self.measured += report.measured_bytes is not None
+        match report.outcome:
+            case "done":
+                self.converted.append(zarr)
+            case "failed":
+                self.failed[report.path] = report
+            case "pending":
+                self.pending[report.path] = report
+            case "lost":
+                self.workers_lost += 1
+
+    @property
+    def unsuccessful(self) -> tuple[str, ...]:
+        """Paths of recordings that this run tried and did not convert, sorted."""
+        return tuple(sorted({*self.failed, *self.pending}))
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether something failed, and nothing of it because of a machine."""
+        return bool(self.failed) and not self.pending
+
+
+def carry_out(
+    session: Session,
+    client: Callable[[], Client],
+    *,
+    stage: Callable[[str, Callable[[], None]], None],
+) -> RunSummary:
+    """Convert, publish and end the run; how the dataset then stands.
+
+    Parameters
+    ----------
+    client
+        Gives the cluster when the first conversion needs it.
+    stage
+        Runs one named part of the work; a Prefect task run where there is Prefect.
+
+    Raises
+    ------
+    ZarrmillError
+        Nothing could be published, or another run has taken the dataset over.
+    """
+    began = time.monotonic()
+    tally = Tally()
+    to_convert = session.plan.of(PlannedAction.CONVERT)
+    session.on_event(
+        Started(
+            dataset_id=session.dataset.dataset_id,
+            run_number=session.run.number,
+            discovered=len(session.plan.recordings),
+            to_convert=len(to_convert),
+            bytes=sum(planned.recording.size_bytes for planned in to_convert),
+        )
+    )
+    deliver_due(session.engine, session.settings)
+    if to_convert and session.stop.state == "go":
+        _note_stage(session, "converting")
+        stage("convert-recordings", lambda: _convert(session, client(), tally))
+    session.check_lease()
+    published: list[Published] = []
+    _note_stage(session, "publishing")
+    stage("publish-dataset", lambda: published.append(_publish(session, tally)))
+    session.on_event(PublishedEvent(kind="final"))
+    _end(session, tally, published[0])
+    session.on_event(StageChanged(stage="publishing the catalog"))
+    catalog = publish_catalog(session.engine, session.survey.target)
+    if catalog.changed:
+        session.on_event(PublishedEvent(kind="catalog"))
+    deliver_due(session.engine, session.settings)
+    return summarise(
+        session,
+        converted=len(tally.converted),
+        changed=published[0].changed or bool(tally.converted or published[0].removed) or catalog.changed,
+        notes=_disclosures(published[0]),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _note_stage(session: Session, what: str) -> None:
+    session.on_event(StageChanged(stage=what))
+    with session.engine.begin() as c:
+        runs.note_stage(c, run=session.run, stage=what)
+
+
+def _convert(session: Session, client: Client, tally: Tally) -> None:
+    """Run the attempts; publish in between when the run is long and stores have changed."""
+    planned = session.plan.of(PlannedAction.CONVERT)
+    zarrs = {one.recording.path: one.recording.zarr for one in planned}
+    with session.engine.connect() as c:
+        due = recordings.due(c, dataset=session.dataset)
+    work = orders(session.settings, session.survey, session.dataset, session.run, planned=planned, due=due)
+    published_at, published_count = time.monotonic(), 0
+    for report in fan_out(
+        client,
+        session.engine,
+        session.run,
+        work,
+        on_progress=session.on_event,
+        should_stop=lambda: _stop_word(session),
+    ):
+        tally.add(report, zarrs[report.path])
+        session.on_event(RecordingEnded(report=report))
+        waited = time.monotonic() - published_at
+        if waited > session.settings.publish_every_s and len(tally.converted) > published_count:
+            _publish(session, tally)
+            session.on_event(PublishedEvent(kind="interim"))
+            published_at, published_count = time.monotonic(), len(tally.converted)
+
+
+def _stop_word(session: Session) -> str | None:
+    if session.lost.is_set():
+        return "now"
+    return None if session.stop.state == "go" else session.stop.state
+
+
+def edition_of(session: Session, tally: Tally) -> Edition:
+    """What a publication at this moment of the run says about itself."""
+    return Edition(
+        dataset=session.dataset,
+        source_commit=session.survey.commit,
+        updated_utc=utc_stamp(session.run.started_at),
+        errors=len(tally.unsuccessful),
+        deterministic=tally.deterministic,
+    )
+
+
+def _publish(session: Session, tally: Tally) -> Published:
+    scratch = private_folder(session.settings.scratch)
+    return publish(session.engine, session.survey.target, session.run, edition_of(session, tally), scratch=scratch)
+
+
+def _end(session: Session, tally: Tally, published: Published) -> None:
+    """Write the run's terminal state and its callback in one transaction."""
+    report = RunReport(
+        commit=session.survey.commit,
+        discovered_count=len(session.plan.recordings),
+        converted=tuple(sorted(tally.converted)),
+        failed=tally.unsuccessful,
+        data_failures=tuple(_failure(session, tally.failed[path]) for path in sorted(tally.failed)),
+        pending_count=published.coverage.pending,
+        not_attempted_count=published.not_attempted_count,
+        deterministic=tally.deterministic,
+        pool_breaks=tally.workers_lost,
+        measured_count=tally.measured,
+        retryable_failures=len(tally.pending),
+    )
+    counts = {
+        "discovered": published.coverage.discovered,
+        "stores": published.coverage.stores,
+        "failures": published.coverage.failures,
+        "pending": published.coverage.pending,
+        "converted": len(tally.converted),
+        "removed": len(published.removed),
+        "errors": len(tally.unsuccessful),
+    }
+    state: runs.EndState = "completed" if session.stop.state == "go" else "cancelled"
+    with session.engine.begin() as c:
+        enqueue(c, run=session.run, body=ready_body(session.dataset, published, report))
+        runs.finish(c, run=session.run, state=state, counts=counts)
+    session.ended = True
+
+
+def _failure(session: Session, report: AttemptReport) -> FailureEntry:
+    assert report.code is not None, "a failed attempt has a code"
+    zarr = next(one.recording.zarr for one in session.plan.recordings if one.recording.path == report.path)
+    return FailureEntry(
+        path=report.path,
+        zarr=zarr,
+        code=report.code,
+        reason=FAILURE_SENTENCES[report.code],
+        detail=report.error,
+        attempts=0,
+    )
+
+
+def _disclosures(published: Published) -> tuple[str, ...]:
+    """Sentences about what was left for the next run."""
+    left = {
+        "events.parquet could not be published; the index names none until the next run": published.events_upload_failed,
+        "manifest.json could not be published; the next run tries again": published.manifest_upload_failed,
+        "some stores that nothing names any more could not be removed; the next run tries again": published.removal_failed,
+    }
+    return tuple(sentence for sentence, applies in left.items() if applies)

@@ -1,0 +1,152 @@
+"""The Prefect side of a run: one flow run a dataset, one task run a stage. Prefect's states are advice; the truth is Postgres.
+
+A task run for each recording would cost about 200 ms of the flow and a dozen rows of Prefect's database each.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from prefect import flow, task
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State
+from prefect.runtime import flow_run
+from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
+from prefect.states import Cancelled, Completed
+
+from contract.errors import Refused
+from flows.stop import listening
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from flows.request import RunSummary
+    from flows.session import Session
+
+__all__ = ["Work", "reconvert_dataset", "run_as_flow"]
+
+log = logging.getLogger("zarrmill.flows.prefect")
+
+_POLL_EVERY_S = 2.0
+
+Work = "Callable[[Callable[[str, Callable[[], None]], None]], RunSummary]"
+
+_direct: contextvars.ContextVar[_Direct] = contextvars.ContextVar("zarrmill_direct_run")
+
+
+class _Direct:
+    """A run that a command has opened, on its way into the flow's body and back out."""
+
+    def __init__(
+        self, session: Session, work: Callable[[Callable[[str, Callable[[], None]], None]], RunSummary]
+    ) -> None:
+        self.session = session
+        self.work = work
+        self.summary: RunSummary | None = None
+        self.error: BaseException | None = None
+
+
+@flow(name="reconvert_dataset", persist_result=False)
+def reconvert_dataset(dataset_id: str, mode: str = "auto", commit: str | None = None) -> State[Any]:
+    """Bring the served copy of a dataset to its source.
+
+    Parameters
+    ----------
+    dataset_id
+        The dataset, at the target of the command that runs this.
+    mode
+        auto, full or retry-pending.
+    commit
+        State of the source that is converted.
+    """
+    direct = _direct.get(None)
+    if direct is None:
+        raise Refused("reconvert_dataset runs inside `zarrmill convert`; start it with that command.")
+    log.debug("flow run for %s (%s) at %s", dataset_id, mode, commit)
+    # again, because the engine has just put a SIGTERM handler of its own in place
+    with listening(direct.session.stop), _cancellable(direct.session, flow_run.id):
+        try:
+            direct.summary = direct.work(_as_task)
+        except BaseException as error:
+            direct.error = error
+            raise
+    summary = direct.summary
+    told = f"{summary.discovered} discovered = {summary.stores} stores + {summary.failures} failures + {summary.pending} pending"
+    return Cancelled(message=told) if summary.stopped else Completed(message=told)
+
+
+def _as_task(name: str, work: Callable[[], None]) -> None:
+    """Run one stage as a task run of its own. It returns nothing, so that Prefect keeps no result."""
+
+    @task(name=name, persist_result=False, retries=0)
+    def stage() -> None:
+        work()
+
+    stage()
+
+
+@contextmanager
+def _cancellable(session: Session, run_id: str | None) -> Iterator[None]:
+    """Ask the run to stop when its flow run is cancelled: nobody sends a signal to a flow that a command runs itself."""
+    left = threading.Event()
+    context = contextvars.copy_context()
+    watch = threading.Thread(
+        target=context.run, args=(_watch, session, run_id, left), name="zarrmill-prefect-watch", daemon=True
+    )
+    if run_id is not None:
+        watch.start()
+    try:
+        yield
+    finally:
+        left.set()
+        if watch.is_alive():
+            watch.join()
+
+
+def _watch(session: Session, run_id: str, left: threading.Event) -> None:
+    import httpx
+
+    with get_client(sync_client=True) as client:
+        while not left.wait(_POLL_EVERY_S):
+            try:
+                state = client.read_flow_run(UUID(run_id)).state
+            except httpx.HTTPError as error:
+                log.debug("the flow run's state could not be read: %s", error)
+                continue
+            if state is not None and state.is_cancelling():
+                log.info("the flow run was cancelled; finishing")
+                session.stop.request("SIGTERM")
+                return
+
+
+def run_as_flow(
+    session: Session, api_url: str, work: Callable[[Callable[[str, Callable[[], None]], None]], RunSummary]
+) -> RunSummary:
+    """Do ``work`` as a flow run recorded at ``api_url``; in the main thread, because signals end there.
+
+    Raises
+    ------
+    ZarrmillError
+        What ``work`` raises, unchanged.
+    """
+    direct = _Direct(session, work)
+    token = _direct.set(direct)
+    try:
+        with temporary_settings({PREFECT_API_URL: api_url, PREFECT_LOGGING_TO_API_ENABLED: False}):
+            reconvert_dataset(
+                dataset_id=session.dataset.dataset_id,
+                mode=session.request.mode,
+                commit=session.survey.commit,
+                return_state=True,
+            )
+    finally:
+        _direct.reset(token)
+    if direct.error is not None:
+        raise direct.error
+    assert direct.summary is not None, "a flow that ended without an error has done its work"
+    return direct.summary

@@ -1,0 +1,181 @@
+"""The flow ``reconvert_dataset``: by a command of its own, or by whoever triggers its deployment."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from contract.times import utc_stamp
+from db.migrate import upgrade
+from flows.conversion import carry_out
+from flows.orders import projection_of
+from flows.request import Preview, PreviewRow, RunSummary, StageChanged
+from flows.session import Opening, hold
+from flows.side_by_side import side_by_side
+from flows.summary import documents_of, standing
+from flows.survey import make_plan, survey
+from infra import services
+from infra.cluster import cluster
+from infra.database import engine as open_engine
+from tasks.catalog import publish_catalog
+from tasks.plan.planned import PlannedAction
+from tasks.publish.dataset import is_current
+from tasks.publish.edition import Edition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sqlalchemy import Engine
+
+    from flows.request import ProgressEvent, ReconvertRequest
+    from flows.session import Session
+    from flows.stop import StopSignal
+    from flows.survey import Survey
+    from infra.settings import Settings
+    from tasks.plan.planned import Plan, PlannedRecording
+
+__all__ = ["preview", "reconvert"]
+
+log = logging.getLogger("zarrmill.flows.reconvert")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""Stands for a moment that is not looked at: an index that differs in nothing but ``updated_utc`` is current."""
+
+
+@contextmanager
+def _state(settings: Settings) -> Iterator[tuple[Engine, str]]:
+    """The database, brought to this version's tables, and its address."""
+    with services.database(settings) as url:
+        upgrade(url)
+        engine = open_engine(url)
+        try:
+            yield engine, url
+        finally:
+            engine.dispose()
+
+
+def preview(settings: Settings, request: ReconvertRequest) -> Preview:
+    """What ``reconvert`` would do, and why. Writes nothing to the target and nothing about the dataset.
+
+    Raises
+    ------
+    Refused
+        The source, the target or the dataset id cannot be used.
+    """
+    with _state(settings) as (engine, _url):
+        surveyed = survey(settings, engine, request)
+        planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)
+        return Preview(
+            dataset_id=surveyed.choice.dataset_id,
+            is_new=surveyed.choice.registered is None,
+            source=surveyed.source.url,
+            target=surveyed.target.url,
+            source_commit=surveyed.commit,
+            rows=tuple(_preview_row(surveyed, one) for one in planned.recordings),
+            dropped=planned.dropped,
+            documents_current=_documents_are_current(engine, surveyed, planned),
+            notes=surveyed.notes,
+        )
+
+
+def _preview_row(surveyed: Survey, one: PlannedRecording) -> PreviewRow:
+    needs = projection_of(surveyed, one.recording) if one.action is PlannedAction.CONVERT else None
+    return PreviewRow(
+        path=one.recording.path,
+        action=one.action.value,
+        why=one.why.value if one.why else (one.failure[0].value if one.failure else None),
+        changed=tuple(str(change) for change in one.changed),
+        size_bytes=one.recording.size_bytes,
+        projected_bytes=needs.projected_bytes if needs else None,
+        scratch_bytes=needs.scratch_bytes if needs else None,
+    )
+
+
+def _documents_are_current(engine: Engine, surveyed: Survey, planned: Plan) -> bool:
+    dataset = surveyed.choice.registered
+    if dataset is None or not planned.nothing_to_do or dataset.facts != surveyed.facts:
+        return False
+    edition = Edition(dataset=dataset, source_commit=surveyed.commit, updated_utc=utc_stamp(_EPOCH))
+    return is_current(engine, surveyed.target, edition)
+
+
+def reconvert(
+    settings: Settings,
+    request: ReconvertRequest,
+    on_event: Callable[[ProgressEvent], None],
+    stop: StopSignal,
+) -> RunSummary:
+    """Bring the served copy of a dataset to its source; how it then stands.
+
+    Nothing is written, and neither Prefect nor Dask starts, when there is nothing to do and the documents are current.
+
+    Raises
+    ------
+    ZarrmillError
+        Refused, Busy, or nothing could be published; what was served before is served still.
+    """
+    began = time.monotonic()
+    with _state(settings) as (engine, url):
+        surveyed = survey(settings, engine, request)
+        planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)
+        if _documents_are_current(engine, surveyed, planned):
+            return _unchanged(engine, surveyed, began)
+        opening = Opening(
+            settings=settings, engine=engine, request=request, survey=surveyed, on_event=on_event, stop=stop
+        )
+        with hold(opening) as session:
+            summary = _with_servers(session, url)
+    return replace(summary, seconds=time.monotonic() - began)
+
+
+def _with_servers(session: Session, database_url: str) -> RunSummary:
+    """Start what the run needs side by side, and carry it out as a flow run."""
+    settings, request = session.settings, session.request
+    session.on_event(StageChanged(stage="starting the servers"))
+    workers = cluster(
+        settings,
+        database_url=database_url,
+        workers=request.workers,
+        memory_bytes=request.memory_bytes,
+        workers_lock=session.ownership.workers_lock,
+    )
+    needs_workers = bool(session.plan.of(PlannedAction.CONVERT))
+    with side_by_side(services.prefect_api(settings), *([workers] if needs_workers else [])) as (prefect, *rest):
+        # its import takes as long as a server's start, so it runs beside that too
+        from flows.prefect_run import run_as_flow
+
+        return run_as_flow(
+            session,
+            prefect.result(),
+            lambda stage: carry_out(session, lambda: rest[0].result(), stage=stage),  # noqa: PLW0108  # there may be none
+        )
+
+
+def _unchanged(engine: Engine, surveyed: Survey, began: float) -> RunSummary:
+    """The last word of a run that had nothing to do; the catalog is written only if it had gone missing."""
+    dataset = surveyed.choice.registered
+    assert dataset is not None, "documents are current only for a dataset that is known"
+    catalog = publish_catalog(engine, surveyed.target)
+    now = standing(engine, dataset)
+    return RunSummary(
+        dataset_id=dataset.dataset_id,
+        target=surveyed.target.url,
+        run_number=None,
+        discovered=now.counts.discovered,
+        stores=now.counts.stores,
+        failures=now.counts.failures,
+        pending=now.counts.pending,
+        converted=0,
+        carried=now.counts.stores,
+        failed_by_code=now.failed_by_code,
+        pending_by_reason=now.pending_by_reason,
+        changed=catalog.changed,
+        published=True,
+        documents=documents_of(surveyed.target, dataset.dataset_id, has_events=now.has_events),
+        notes=surveyed.notes,
+        seconds=time.monotonic() - began,
+    )

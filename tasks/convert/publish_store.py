@@ -1,0 +1,81 @@
+"""One finished store on its way from scratch to the target: intent, put, and the row that says what is served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Connection
+
+from contract.documents import dump
+from contract.layout import store_key
+from db import stores
+from db.stores import StoreRow, pack_digests
+from infra.storage.protocol import Target
+from tasks.convert.order import ConversionOrder, ConvertedStore
+
+__all__ = ["publish_store", "store_row"]
+
+_ANNEX = "annex:"
+_T = TypeVar("_T")
+
+
+class _Transaction(Protocol):
+    def __call__(self, statement: Callable[[Connection], Any], /) -> Any: ...
+
+
+def publish_store(
+    transaction: _Transaction,
+    target: Target,
+    order: ConversionOrder,
+    store: ConvertedStore,
+    scratch: Path,
+    *,
+    primary_bytes: int,
+    may_write: Callable[[], None],
+) -> StoreRow:
+    """Put the store at its address and return the row for ``db.recordings.done``, which closes the intent.
+
+    ``transaction`` runs one short transaction.
+
+    Raises
+    ------
+    LostLease
+        The attempt was superseded; what was begun is found by its intent.
+    PublishError, OSError
+        The target could not be written.
+    """
+    key = store_key(order.dataset_id, order.recording.zarr)
+    left = transaction(lambda c: stores.open_intent(c, attempt_id=order.attempt_id, run_number=order.run_number))
+    for intent in left:
+        may_write()
+        target.repair_store(key, token=intent.token)
+    may_write()
+    target.put_store(
+        key,
+        scratch / "store.zarr",
+        {name: digest.sha256 for name, digest in store.objects.items()},
+        token=str(order.attempt_id),
+        may_write=may_write,
+    )
+    return store_row(order, store, primary_bytes)
+
+
+def store_row(order: ConversionOrder, store: ConvertedStore, primary_bytes: int) -> StoreRow:
+    """The row of a store that is now served."""
+    content = dict(order.inputs).get(order.recording.members[0], "")
+    return StoreRow(
+        entry=dump(store.entry),
+        source=order.fingerprint.source,
+        options=order.fingerprint.options,
+        engine=order.fingerprint.engine,
+        biosigio=order.fingerprint.biosigio,
+        digests=pack_digests({name: (one.size_bytes, one.sha256) for name, one in store.objects.items()}),
+        events=store.events,
+        events_row_count=store.events_row_count,
+        source_key=content.removeprefix(_ANNEX) if content.startswith(_ANNEX) else None,
+        size_bytes=primary_bytes,
+        duration_s=store.duration_s,
+        updated_utc=order.updated_utc,
+    )

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+import click
+import pytest
+import typer
+from product import ROOT
+from pydantic import BaseModel
+
+from cli.main import app
+from contract import callback as callback_contract
+from contract import catalog, closed, events, index, manifest, store
+from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES, WHY_DUE_SENTENCES, FailureCode, PendingReason, WhyDue
+from contract.schemas import DOCUMENTS, PAGE, SCHEMA_FOLDER, contract_page, schema_text
+from infra.settings import Settings
+
+DOCS = ROOT / "docs"
+ROW_OR_HEADING = re.compile(r"^(?:#+ |\|)")
+
+
+def sections(page: Path) -> dict[str, list[str]]:
+    """Headings of a page with the rows and headings below each."""
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            current = found.setdefault(line.lstrip("# "), [])
+        if ROW_OR_HEADING.match(line):
+            current.append(line)
+    return found
+
+
+def explained(page: Path) -> set[str]:
+    """Every word in code marks that stands in a heading or in the first cell of a table row."""
+    words: set[str] = set()
+    for lines in sections(page).values():
+        for line in lines:
+            cell = line.split("|")[1] if line.startswith("|") else line
+            words.update(re.findall(r"`([^`]+)`", cell))
+    return words
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_what_is_checked_in_is_what_the_models_say(name: str) -> None:
+    assert (SCHEMA_FOLDER / f"{name}.json").read_text(encoding="utf-8") == schema_text(name)
+
+
+def test_no_schema_is_checked_in_without_its_model() -> None:
+    assert {path.stem for path in SCHEMA_FOLDER.iterdir()} == set(DOCUMENTS)
+
+
+def test_the_contract_page_is_what_the_models_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == contract_page()
+
+
+def published_models() -> Iterator[type[BaseModel]]:
+    for module in (index, manifest, catalog, callback_contract, store):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, type) and issubclass(value, BaseModel):
+                yield value
+
+
+@pytest.mark.parametrize("model", published_models(), ids=lambda model: model.__name__)
+def test_every_field_of_every_document_is_explained(model: type[BaseModel]) -> None:
+    words = explained(PAGE)
+    assert {name for name in model.model_fields if name not in words} == set()
+    assert all(field.description for field in model.model_fields.values())
+    assert issubclass(model, closed.Closed) == (model.model_config.get("extra") == "forbid")
+
+
+def test_every_fixed_column_of_the_events_file_is_explained() -> None:
+    assert set(events.FIXED_COLUMNS) <= explained(PAGE)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentences"),
+    [(FailureCode, FAILURE_SENTENCES), (PendingReason, PENDING_SENTENCES), (WhyDue, WHY_DUE_SENTENCES)],
+    ids=["failure codes", "pending reasons", "why due"],
+)
+def test_every_word_of_state_has_a_row_with_its_sentence(words: type[StrEnum], sentences: dict[str, str]) -> None:
+    rows = [line for lines in sections(DOCS / "codes.md").values() for line in lines]
+    missing = [word for word in words if not any(row.startswith(f"| `{word}` | {sentences[word]}") for row in rows)]
+    assert missing == []
+
+
+def environment_names() -> set[str]:
+    prefix = str(Settings.model_config.get("env_prefix", ""))
+    return {str(field.validation_alias or f"{prefix}{name}").upper() for name, field in Settings.model_fields.items()}
+
+
+def test_every_setting_is_explained() -> None:
+    assert environment_names() - explained(DOCS / "configuration.md") == set()
+
+
+def commands() -> dict[str, click.Command]:
+    root = typer.main.get_command(app)
+    assert isinstance(root, click.Group)
+    return {f"zarrmill {name}": command for name, command in root.commands.items() if not command.hidden}
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_and_option_is_explained(name: str) -> None:
+    page = DOCS / "commands.md"
+    below = {
+        heading: lines
+        for heading, lines in sections(page).items()
+        if name in re.findall(r"`(zarrmill [\w-]+)", heading)
+    }
+    assert below, f"{name} has no heading of its own in {page.name}"
+    words = set(re.findall(r"`([^`]+)`", " ".join(line for lines in below.values() for line in lines)))
+    said = {word.split()[0].split("=")[0] for word in words}
+    missing = [
+        option
+        for parameter in commands()[name].params
+        if isinstance(parameter, click.Option) and not parameter.hidden
+        for option in parameter.opts
+        if option.startswith("--") and option not in said and option != "--help"
+    ]
+    assert missing == []
+
+
+def test_a_word_in_a_sentence_only_is_not_explained(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# About\n\nUse `ZARRMILL_X` with care.\n\n| `--to` | see `--from` |\n", encoding="utf-8")
+    assert explained(page) == {"--to"}
