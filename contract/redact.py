@@ -13,7 +13,7 @@ __all__ = ["PATH", "SECRET", "error_line", "redact"]
 SECRET = "[redacted]"  # noqa: S105 the mark that stands in the place of a secret
 PATH = "<path>"
 
-_LONGEST_READ = 20_000
+_LONGEST_READ = 8_000
 
 # While the rules work, a mark is one control character, which no text has by then: so no rule can cut a mark in two,
 # and a value that is already a mark is replaced by itself.
@@ -72,10 +72,10 @@ _NOT_BEFORE = r"(?<![\w.~/\\%+*?&#@)\]}°-])"
 _BODY = r"(?:[^\s\"'<>|`]|'(?=\w))"
 _PLACES = re.compile(
     rf"""
-      (?P<bare>[A-Za-z][A-Za-z0-9+.-]*:///+{_BODY}*)                                  # file:///home/x, sqlite:////tmp/x
-    | (?P<url>[A-Za-z][A-Za-z0-9+.-]*://(?:[^\s"'<>|`,;]|[,;](?!/|~|[A-Za-z]:[\\/]))*)
-    | (?P<quoted>"(?:/|~[\w.-]*/|[A-Za-z]:[\\/]|\\\\)[^"]*[^"\s/][^"]*"
-                |'(?:/|~[\w.-]*/|[A-Za-z]:[\\/]|\\\\)[^']*[^'\s/][^']*'(?!\w))
+      (?P<bare>[A-Za-z][A-Za-z0-9+.-]{0, 30}:///+{_BODY}*)                                  # file:///home/x, sqlite:////tmp/x
+    | (?P<url>[A-Za-z][A-Za-z0-9+.-]{0, 30}://(?:[^\s"'<>|`,;]|[,;](?!/|~|[A-Za-z]:[\\/]))*)
+    | (?P<quoted>"(?:/|~[\w.-]*/|[A-Za-z]:[\\/]|\\\\)(?=[^"]*[^"\s/])[^"]*"
+                |'(?:/|~[\w.-]*/|[A-Za-z]:[\\/]|\\\\)(?=[^']*[^'\s/])[^']*'(?!\w))
     | (?P<windows>(?<![A-Za-z0-9])[A-Za-z]:[\\/]{_BODY}+ | (?<!\S)\\\\[\w.$-]+\\{_BODY}+)
     | (?P<home>(?<![\w/~])~[\w.-]*/{_BODY}+)
     | (?P<posix>{_NOT_BEFORE}/+(?:[^\s"'<>|`/]+/|(?=[^\s"'<>|`/]*[^\W\d_])[^\s"'<>|`/]{{2}}){_BODY}*)
@@ -108,7 +108,10 @@ def error_line(error: BaseException, limit: int = 300) -> str:
 
 
 def _first_line(text: str) -> str:
-    for line in text[:_LONGEST_READ].splitlines():
+    if len(text) > _LONGEST_READ:
+        # what the cut has split, and could no longer be known for a secret, goes too
+        text = re.sub(r"\S{1,400}$", "", text[:_LONGEST_READ])
+    for line in text.splitlines():
         said = _CONTROL.sub(" ", line).strip()
         if said:
             return said

@@ -62,6 +62,8 @@ class Ledger:
     free_memory_bytes: int = field(init=False)
     free_scratch_bytes: int = field(init=False)
     free_slots: int = field(init=False)
+    withheld_memory_bytes: int = field(init=False, default=0)
+    withheld_scratch_bytes: int = field(init=False, default=0)
     _held: dict[Hashable, tuple[int, int, int]] = field(init=False, default_factory=dict)
     _alone: Hashable | None = field(init=False, default=None)
 
@@ -69,6 +71,16 @@ class Ledger:
         self.free_memory_bytes = self.capacity.memory_bytes
         self.free_scratch_bytes = self.capacity.scratch_bytes
         self.free_slots = self.capacity.slots
+
+    @property
+    def usable_memory_bytes(self) -> int:
+        """Free memory that nobody outside this ledger uses."""
+        return self.free_memory_bytes - self.withheld_memory_bytes
+
+    @property
+    def in_use_bytes(self) -> int:
+        """Memory charged to what is placed here."""
+        return self.capacity.memory_bytes - self.free_memory_bytes
 
     @property
     def is_empty(self) -> bool:
@@ -98,8 +110,8 @@ class Ledger:
             return False
         return (
             self.free_slots > 0
-            and self.charge(request) <= self.free_memory_bytes
-            and request.scratch_bytes <= self.free_scratch_bytes
+            and self.charge(request) <= self.usable_memory_bytes
+            and request.scratch_bytes <= self.free_scratch_bytes - self.withheld_scratch_bytes
         )
 
     def take(self, request: Request) -> None:
@@ -226,6 +238,12 @@ class Admission:
         else:
             self._workers[worker] = Ledger(capacity)
 
+    def withhold(self, worker: str, *, free_memory_bytes: int, free_scratch_bytes: int) -> None:
+        """Say what is free on a worker's host beside what is placed here: others may hold the rest of it."""
+        ledger = self._workers[worker]
+        ledger.withheld_memory_bytes = max(ledger.free_memory_bytes - free_memory_bytes, 0)
+        ledger.withheld_scratch_bytes = max(ledger.free_scratch_bytes - free_scratch_bytes, 0)
+
     def remove_worker(self, worker: str) -> list[Hashable]:
         """Let a worker leave; the recordings that were placed on it, which wait for nobody now."""
         ledger = self._workers.pop(worker, None)
@@ -253,15 +271,7 @@ class Admission:
     def misfits(self) -> list[Request]:
         """Waiting recordings that no worker here could take even when empty, largest first."""
         ledgers = list(self._workers.values())
-        found = []
-        for request in self.waiting():
-            if any(ledger.could_ever_fit(request) for ledger in ledgers):
-                # Without a scratch to look at, everything smaller fits too.
-                if request.scratch_bytes == 0 and not request.alone:
-                    break
-                continue
-            found.append(request)
-        return found
+        return [one for one in self.waiting() if not any(ledger.could_ever_fit(one) for ledger in ledgers)]
 
     def place(self, now: float, *, at_most: int | None = None) -> list[Placement]:
         """Charge and return what starts now."""
@@ -283,7 +293,7 @@ class Admission:
     def _open_workers(self) -> list[_Open]:
         """Workers that take something new, the least free memory first."""
         open_ = [
-            (ledger.free_memory_bytes, name, ledger)
+            (ledger.usable_memory_bytes, name, ledger)
             for name, ledger in self._workers.items()
             if ledger.free_slots > 0 and not ledger.is_taken_alone and name != self.draining
         ]
@@ -308,7 +318,7 @@ class Admission:
         if head is None or self._passed_over is None or self._passed_over[0] is not head:
             self._passed_over = None if head is None else (head, now)
         elif now - self._passed_over[1] >= self._age_s:
-            able = [(led.free_memory_bytes, name) for name, led in self._workers.items() if led.could_ever_fit(head)]
+            able = [(led.usable_memory_bytes, name) for name, led in self._workers.items() if led.could_ever_fit(head)]
             self._draining = (head, max(able)[1])
 
     def _largest_placeable(self) -> Request | None:
@@ -346,7 +356,7 @@ def _moved(open_: list[_Open], worker: str) -> None:
         return
     ledger = open_.pop(at)[2]
     if ledger.free_slots > 0 and not ledger.is_taken_alone:
-        bisect.insort(open_, (ledger.free_memory_bytes, worker, ledger), key=lambda entry: entry[:2])
+        bisect.insort(open_, (ledger.usable_memory_bytes, worker, ledger), key=lambda entry: entry[:2])
 
 
 def _tightest(request: Request, open_: list[_Open]) -> tuple[Request, str] | None:

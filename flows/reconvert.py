@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from contract.times import utc_stamp
-from db.migrate import upgrade
-from flows.conversion import carry_out
-from flows.orders import projection_of
-from flows.request import Preview, PreviewRow, RunSummary, StageChanged
+from flows.preview import documents_are_current, opened_database, preview
+from flows.request import RunSummary, StageChanged
 from flows.session import Opening, hold
 from flows.side_by_side import side_by_side
 from flows.summary import documents_of, standing
 from flows.survey import make_plan, survey
 from infra import services
-from infra.cluster import cluster
-from infra.database import engine as open_engine
 from tasks.catalog import publish_catalog
 from tasks.plan.planned import PlannedAction
-from tasks.publish.dataset import is_current
-from tasks.publish.edition import Edition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from sqlalchemy import Engine
 
@@ -36,71 +27,10 @@ if TYPE_CHECKING:
     from flows.stop import StopSignal
     from flows.survey import Survey
     from infra.settings import Settings
-    from tasks.plan.planned import Plan, PlannedRecording
 
 __all__ = ["preview", "reconvert"]
 
 log = logging.getLogger("zarrmill.flows.reconvert")
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""Stands for a moment that is not looked at: an index that differs in nothing but ``updated_utc`` is current."""
-
-
-@contextmanager
-def _state(settings: Settings) -> Iterator[tuple[Engine, str]]:
-    """The database, brought to this version's tables, and its address."""
-    with services.database(settings) as url:
-        upgrade(url)
-        engine = open_engine(url)
-        try:
-            yield engine, url
-        finally:
-            engine.dispose()
-
-
-def preview(settings: Settings, request: ReconvertRequest) -> Preview:
-    """What ``reconvert`` would do, and why. Writes nothing to the target and nothing about the dataset.
-
-    Raises
-    ------
-    Refused
-        The source, the target or the dataset id cannot be used.
-    """
-    with _state(settings) as (engine, _url):
-        surveyed = survey(settings, engine, request)
-        planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)
-        return Preview(
-            dataset_id=surveyed.choice.dataset_id,
-            is_new=surveyed.choice.registered is None,
-            source=surveyed.source.url,
-            target=surveyed.target.url,
-            source_commit=surveyed.commit,
-            rows=tuple(_preview_row(surveyed, one) for one in planned.recordings),
-            dropped=planned.dropped,
-            documents_current=_documents_are_current(engine, surveyed, planned),
-            notes=surveyed.notes,
-        )
-
-
-def _preview_row(surveyed: Survey, one: PlannedRecording) -> PreviewRow:
-    needs = projection_of(surveyed, one.recording) if one.action is PlannedAction.CONVERT else None
-    return PreviewRow(
-        path=one.recording.path,
-        action=one.action.value,
-        why=one.why.value if one.why else (one.failure[0].value if one.failure else None),
-        changed=tuple(str(change) for change in one.changed),
-        size_bytes=one.recording.size_bytes,
-        projected_bytes=needs.projected_bytes if needs else None,
-        scratch_bytes=needs.scratch_bytes if needs else None,
-    )
-
-
-def _documents_are_current(engine: Engine, surveyed: Survey, planned: Plan) -> bool:
-    dataset = surveyed.choice.registered
-    if dataset is None or not planned.nothing_to_do or dataset.facts != surveyed.facts:
-        return False
-    edition = Edition(dataset=dataset, source_commit=surveyed.commit, updated_utc=utc_stamp(_EPOCH))
-    return is_current(engine, surveyed.target, edition)
 
 
 def reconvert(
@@ -119,10 +49,10 @@ def reconvert(
         Refused, Busy, or nothing could be published; what was served before is served still.
     """
     began = time.monotonic()
-    with _state(settings) as (engine, url):
+    with opened_database(settings) as (engine, url):
         surveyed = survey(settings, engine, request)
         planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)
-        if _documents_are_current(engine, surveyed, planned):
+        if documents_are_current(engine, surveyed, planned):
             return _unchanged(engine, surveyed, began)
         opening = Opening(
             settings=settings, engine=engine, request=request, survey=surveyed, on_event=on_event, stop=stop
@@ -134,6 +64,8 @@ def reconvert(
 
 def _with_servers(session: Session, database_url: str) -> RunSummary:
     """Start what the run needs side by side, and carry it out as a flow run."""
+    from infra.cluster import cluster
+
     settings, request = session.settings, session.request
     session.on_event(StageChanged(stage="starting the servers"))
     workers = cluster(
@@ -145,7 +77,8 @@ def _with_servers(session: Session, database_url: str) -> RunSummary:
     )
     needs_workers = bool(session.plan.of(PlannedAction.CONVERT))
     with side_by_side(services.prefect_api(settings), *([workers] if needs_workers else [])) as (prefect, *rest):
-        # its import takes as long as a server's start, so it runs beside that too
+        # their import takes as long as a server's start, so it runs beside that too
+        from flows.conversion import carry_out
         from flows.prefect_run import run_as_flow
 
         return run_as_flow(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from flows.request import ReconvertRequest
     from infra.settings import Settings
     from infra.storage.protocol import Target
-    from tasks.bids.recording import Discovery
+    from tasks.bids.recording import Ambiguity, Discovery
     from tasks.plan.planned import Plan
     from tasks.publish.live import LostStore
     from tasks.sources.protocol import Source
@@ -98,9 +98,16 @@ def survey(settings: Settings, engine: Engine, request: ReconvertRequest) -> Sur
     )
 
 
+def _undecided(ambiguity: Ambiguity) -> str:
+    several = ", ".join(ambiguity.others)
+    if ambiguity.chosen is None:
+        return f"{ambiguity.recording}: {several} apply equally well, so none of them is used"
+    return f"{ambiguity.recording}: {ambiguity.chosen} is used, though {several} would fit as well"
+
+
 def _notes(discovery: Discovery) -> tuple[str, ...]:
     sentences = [f"{problem.path}: {problem.sentence}" for problem in discovery.problems]
-    sentences += [str(ambiguity) for ambiguity in discovery.ambiguities]
+    sentences += [_undecided(ambiguity) for ambiguity in discovery.ambiguities]
     if len(sentences) > _EXAMPLES:
         left = len(sentences) - _EXAMPLES
         return (*sentences[:_EXAMPLES], f"… and {left} more notes on the source")

@@ -28,7 +28,14 @@ from uuid import uuid4
 from contract.errors import Refused, ZarrmillError
 from contract.layout import CONVERSION_REVISION
 from infra.home import Home, private_folder
-from infra.host import host_key, is_memory_backed, memory_budget_bytes, process_started, scratch_budget_bytes
+from infra.host import (
+    host_key,
+    host_memory,
+    is_memory_backed,
+    memory_budget_bytes,
+    process_started,
+    scratch_budget_bytes,
+)
 from infra.settings import Settings, inherited_environment, load_settings
 
 if TYPE_CHECKING:
@@ -82,7 +89,7 @@ class ClusterFailed(ZarrmillError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerIdentity:
-    """Who a Dask worker is: what it runs, and which process of which machine it is."""
+    """Who a Dask worker is: what it runs, which process of which machine it is, and what all workers there may use."""
 
     version: str
     conversion_revision: int
@@ -91,6 +98,8 @@ class WorkerIdentity:
     pid: int
     started: int | None
     scratch_in_memory: bool
+    host_memory_bytes: int
+    host_scratch_bytes: int
 
 
 def child_environment(base: Mapping[str, str]) -> dict[str, str]:
@@ -164,6 +173,8 @@ def worker_identity() -> WorkerIdentity:
         pid=os.getpid(),
         started=process_started(os.getpid()),
         scratch_in_memory=is_memory_backed(settings.scratch),
+        host_memory_bytes=int(host_memory().limit_bytes * (1 - settings.memory_headroom)),
+        host_scratch_bytes=scratch_budget_bytes(settings.scratch),
     )
 
 

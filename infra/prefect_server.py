@@ -55,7 +55,7 @@ def answers(api_url: str, *, timeout_s: float = 2.0) -> str | None:
 
 
 class PrefectServer:
-    """One server, which ends with the thread that started it. It keeps its port when it is started again.
+    """One server, which ends with the thread that started it. It keeps its port until ``close``.
 
     ``home`` becomes ``PREFECT_HOME``; ``socket_dir`` is where the socket of a Postgres lies that has a
     database ``prefect``; ``port_file`` remembers the port for the next one.
@@ -121,6 +121,11 @@ class PrefectServer:
             self._process.kill()
             self._process.wait()
         self._process = None
+
+    def close(self) -> None:
+        """End the server and give its port back."""
+        self.stop()
+        self._socket.close()
 
     def _environment(self) -> dict[str, str]:
         off = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in _SERVICES_OFF}

@@ -176,7 +176,10 @@ def _prefect(home: Home) -> Iterator[tuple[Server, str]]:
         server = PrefectServer(
             home.prefect, socket_folder(home), port_file=home.run / "prefect.port", log_path=files.server_log
         )
-        yield server, server.url
+        try:
+            yield server, server.url
+        finally:
+            server.close()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -7,6 +7,7 @@ postgres_server the session's Postgres 18 (the wheel's), fsync off
 postgres15      the session's Debian Postgres 15; skipped when it is not installed
 database_url    the address of a database of this test alone, migrated
 engine          an engine on ``database_url``
+prefect_url     the address of the session's Prefect server; a start costs 8 s, so tests share it
 recordings      the folder with real recordings; skipped when it is absent
 
 A test runs on both versions of Postgres when its module or function is marked ``@pytest.mark.postgres_versions``.
@@ -32,6 +33,7 @@ from infra.database import engine as make_engine
 from infra.home import Home
 from infra.postgres import PostgresServer, debian_binaries, embedded_binaries
 from infra.postgres_place import place, socket_folder
+from infra.prefect_server import PrefectServer
 
 _ROOT = Path(__file__).resolve().parents[1]
 _RECORDINGS = Path(os.environ.get("ZARRMILL_RECORDINGS") or _ROOT.parent / "shared" / "recordings")
@@ -180,3 +182,16 @@ def engine(database_url: str) -> Iterator[Engine]:
         yield made
     finally:
         made.dispose()
+
+
+@pytest.fixture(scope="session")
+def prefect_url(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    postgres = servers.get(18)
+    postgres.create_database("prefect")
+    folder = tmp_path_factory.mktemp("prefect")
+    server = PrefectServer(folder, postgres.socket_dir, port_file=folder / "port", log_path=folder / "server.log")
+    try:
+        server.start()
+        yield server.url
+    finally:
+        server.close()

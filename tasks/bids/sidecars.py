@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["SidecarIndex"]
 
 _TABLES = frozenset({"channels.tsv", "events.tsv", "electrodes.tsv"})
-_WITH_SPACE = frozenset({"electrodes.tsv", "coordsystem.json"})
+_OWN_ENTITY = {"electrodes.tsv": "space", "coordsystem.json": "space", CALIBRATION: "acq", CROSSTALK: "acq"}
+"""The entity that names a sidecar of this kind and not the recordings it applies to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,6 @@ class _Shelf:
     by_keys: dict[frozenset[str], dict[frozenset[str], list[_Candidate]]] = field(default_factory=dict)
     usable: dict[frozenset[str], list[frozenset[str]]] = field(default_factory=dict)
 
-    def add(self, candidate: _Candidate) -> None:
-        keys = frozenset(_key(part) for part in candidate.parts)
-        self.by_keys.setdefault(keys, {}).setdefault(candidate.parts, []).append(candidate)
-
     def keys_within(self, keys: frozenset[str]) -> list[frozenset[str]]:
         if keys not in self.usable:
             self.usable[keys] = [used for used in self.by_keys if used <= keys]
@@ -51,8 +48,13 @@ class _Asking:
 
     path: str
     folder: str
-    parts: tuple[tuple[str, str], ...]
+    parts: frozenset[str]
     keys: frozenset[str]
+
+    def parts_under(self, keys: frozenset[str]) -> frozenset[str]:
+        if keys == self.keys:
+            return self.parts
+        return frozenset(part for part in self.parts if _key(part) in keys)
 
 
 class SidecarIndex:
@@ -75,18 +77,16 @@ class SidecarIndex:
         """Take the file in if its name is a sidecar's; any other is ignored. All of them before the first ``resolve``."""
         folder, name = split_path(path)
         parsed = parse_name(name)
-        parts, space = set(parsed.parts), None
-        if (kind := calibration_kind(name)) is not None:
-            parts = {part for part in parts if part_key(part) != "acq"}
-        else:
-            kind = parsed.suffix + parsed.extension
-            if parsed.extension != ".json" and kind not in _TABLES:
-                return
-            if kind in _WITH_SPACE:
-                space = parsed.entities.get("space")
-                parts = {part for part in parts if part_key(part) != "space"}
-        shelf = self._shelves.setdefault((folder, kind), _Shelf())
-        shelf.add(_Candidate(path, frozenset(parts), space))
+        kind = calibration_kind(name) or parsed.suffix + parsed.extension
+        if kind not in _TABLES and parsed.extension != ".json" and kind not in _OWN_ENTITY:
+            return
+        own = _OWN_ENTITY.get(kind)
+        parts, keys = _parts_and_keys(parsed.parts, own)
+        space = parsed.entities.get("space") if own == "space" else None
+        shelf = self._shelves.get((folder, kind))
+        if shelf is None:
+            shelf = self._shelves[folder, kind] = _Shelf()
+        shelf.by_keys.setdefault(keys, {}).setdefault(parts, []).append(_Candidate(path, parts, space))
 
     def resolve(self, path: str, name: str, *, calibrated: bool) -> Sidecars:
         """The sidecars that apply to a recording.
@@ -101,8 +101,7 @@ class SidecarIndex:
             Whether the calibration pair is an input (MEG FIF).
         """
         parsed = parse_name(name)
-        parts = tuple((_key(part), part) for part in parsed.parts)
-        asking = _Asking(path, split_path(path)[0], parts, frozenset(key for key, _ in parts))
+        asking = _Asking(path, split_path(path)[0], *_parts_and_keys(parsed.parts, None))
         electrodes, space = self._electrodes(asking)
         return Sidecars(
             channels=self._nearest(asking, "channels.tsv"),
@@ -121,8 +120,7 @@ class SidecarIndex:
             found: list[_Candidate] = []
             for keys in shelf.keys_within(asking.keys):
                 self.lookups += 1
-                wanted = frozenset(part for key, part in asking.parts if key in keys)
-                found += shelf.by_keys[keys].get(wanted, ())
+                found += shelf.by_keys[keys].get(asking.parts_under(keys), ())
             if found:
                 yield found
 
@@ -195,6 +193,13 @@ def _upwards(folder: str) -> Iterator[str]:
         yield folder
         folder = split_path(folder)[0]
     yield ""
+
+
+@lru_cache(maxsize=4096)
+def _parts_and_keys(parts: tuple[str, ...], but: str | None) -> tuple[frozenset[str], frozenset[str]]:
+    """The parts as a set, those of one entity left out, and the keys they count under."""
+    kept = frozenset(part for part in parts if but is None or part_key(part) != but)
+    return kept, frozenset(map(_key, kept))
 
 
 @lru_cache(maxsize=1 << 16)

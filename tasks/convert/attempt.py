@@ -107,10 +107,8 @@ def fetch(assignment: Assignment) -> Fetched | AttemptReport:
     room = worker_room()
     fetched = Fetched(assignment=assignment, primary_bytes=order.recording.size_bytes)
 
-    def work(held: HeldAttempt) -> Fetched:
+    def work(_held: HeldAttempt) -> Fetched:
         scratch = room.make_scratch(order.attempt_id)
-        if held.must_stop:
-            raise LostLease("the attempt was stopped before it began")
         try:
             open_source(order.source).fetch(order.recording.inputs(), scratch / "source")
         except FileNotFoundError as error:
@@ -200,6 +198,8 @@ def _stage(room: WorkerRoom, name: str, fetched: Fetched, work: Callable[[HeldAt
     try:
         held = room.leases.hold(order.attempt_id, order.run_number)
         with _working(held):
+            if held.must_stop:
+                raise LostLease("the attempt was stopped")  # noqa: TRY301 - it ends by the same edge as every other
             result = work(held)
     except BaseException as error:  # noqa: BLE001 - the process boundary: every end of an attempt has its edge
         fetched.stage_seconds[name] = time.monotonic() - begun

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from contract.codes import FailureCode
 from contract.errors import RecordingFailed, ZarrmillError
 from contract.rates import RATE_CAPS_HZ
+from tasks.convert.conditions import is_machine_condition
 from tasks.formats.memory import READ_CHUNK_SECONDS
 from tasks.formats.protocol import Route
 
@@ -123,6 +124,8 @@ def _typed_errors(given: EngineInput) -> Iterator[None]:
     except (ZarrmillError, BiosigIOError, ImportError):
         raise
     except Exception as error:
+        if is_machine_condition(error) or not (given.target.exists() and given.scratch.exists()):
+            raise  # somebody took the files away while they were read
         if "no signals loaded" in str(error).lower():
             raise RecordingFailed(FailureCode.EMPTY_RECORDING, detail="no signal was found in the file") from error
         raise classify_read_error(error, given.target.name) from error

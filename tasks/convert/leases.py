@@ -82,6 +82,7 @@ class LeaseKeeper:
         self._lease_s = lease_s
         self._lock = threading.Lock()
         self._held: dict[UUID, HeldAttempt] = {}
+        self._stopped_early: set[UUID] = set()
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
 
@@ -103,6 +104,9 @@ class LeaseKeeper:
             raise LostLease("the attempt's lease was over before its work began")
         with self._lock:
             self._held[attempt_id] = held
+            if attempt_id in self._stopped_early:
+                self._stopped_early.remove(attempt_id)
+                held.stop_asked.set()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._keep, name="zarrmill-leases", daemon=True)
                 self._thread.start()
@@ -119,12 +123,14 @@ class LeaseKeeper:
             self._held.pop(attempt_id, None)
 
     def stop(self, attempt_ids: Collection[UUID] | None = None) -> None:
-        """Ask the work on these attempts, or on all, to end."""
+        """Ask the work on these attempts, or on all, to end; one that has not begun ends when it does."""
         with self._lock:
-            asked = list(self._held.values()) if attempt_ids is None else [self._held.get(one) for one in attempt_ids]
-        for held in asked:
-            if held is not None:
-                held.stop_asked.set()
+            for attempt_id in self._held.keys() if attempt_ids is None else attempt_ids:
+                held = self._held.get(attempt_id)
+                if held is None:
+                    self._stopped_early.add(attempt_id)
+                else:
+                    held.stop_asked.set()
 
     def close(self) -> None:
         """End the renewals."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from contract.codes import FailureCode
 from contract.errors import NotNow, RecordingFailed
 from contract.index import SssEntry
+from tasks.convert.conditions import is_machine_condition
 from tasks.formats.content import require_content
 
 if TYPE_CHECKING:
@@ -63,18 +64,19 @@ def _require(path: Path) -> None:
 
 def _filter(recording: Path, calibration: Path, crosstalk: Path, target: Path) -> str:
     import mne
-    from biosigio.exceptions import is_host_condition
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # MNE warns of shielded data, which is why we are here
             raw = mne.io.read_raw_fif(recording, allow_maxshield="yes", preload=True, verbose="ERROR")
+            # An empty room has no head, so its moments are expanded about the helmet instead.
+            frame = "head" if raw.info["dev_head_t"] is not None else "meg"
             clean = mne.preprocessing.maxwell_filter(
-                raw, calibration=calibration, cross_talk=crosstalk, verbose="ERROR"
+                raw, calibration=calibration, cross_talk=crosstalk, coord_frame=frame, verbose="ERROR"
             )
             clean.save(target, verbose="ERROR")
     except (ValueError, RuntimeError, KeyError, OSError) as error:
-        if is_host_condition(error):
+        if is_machine_condition(error):
             raise
         detail = f"the correction failed: {type(error).__name__}: {error}"
         raise RecordingFailed(FailureCode.MAXSHIELD_UNCALIBRATED, detail=detail) from error

@@ -40,6 +40,8 @@ class ConversionOrder:
         What admission charges and the child is limited to.
     target
         URL of the target (``infra.storage.open_target``).
+    floor_bytes
+        Least need by the formula alone, never a learnt value; 0 when unknown. Only it can make a recording too large.
     updated_utc
         ``YYYY-MM-DDTHH:MM:SSZ``, the run's start, written into the store entry.
     """
@@ -60,6 +62,7 @@ class ConversionOrder:
     scratch_bytes: int
     timeout_s: float
     updated_utc: str
+    floor_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ import pyedflib
 import scipy.signal
 import zarr
 
-from tasks.convert import recording
+import tasks.convert.recording
 
 __all__ = ["PRELOADED"]
 
-PRELOADED = (biosigio, mne, numpy, pandas, pyarrow, pyedflib, scipy.signal, zarr, recording)
+PRELOADED = (biosigio, mne, numpy, pandas, pyarrow, pyedflib, scipy.signal, zarr, tasks.convert.recording)
 """What is now in memory, once, shared by every child."""

@@ -7,7 +7,6 @@ was stopped from outside.
 
 from __future__ import annotations
 
-import errno
 import signal
 import traceback
 from dataclasses import dataclass
@@ -16,13 +15,11 @@ from enum import StrEnum
 from contract.codes import FailureCode, PendingReason
 from contract.errors import LostLease, NotNow, RecordingFailed
 from contract.redact import error_line, redact
+from tasks.convert.conditions import is_machine_condition, is_out_of_memory
 
 __all__ = ["ChildExit", "Verdict", "VerdictKind", "classify", "classify_exit"]
 
 _MAX_TRACEBACK = 8_000
-_MAX_CHAIN = 6
-_MEMORY_ERRNOS = frozenset({errno.ENOMEM, errno.EAGAIN})
-_MEMORY_TEXTS = ("can't start new thread", "cannot allocate memory", "unable to allocate")
 
 _BIOSIGIO_CODES = {
     "unsupported_format": FailureCode.UNSUPPORTED_FORMAT,
@@ -114,7 +111,7 @@ def classify(error: BaseException) -> Verdict:
         )
     if isinstance(error, LostLease | KeyboardInterrupt):
         return Verdict(kind=VerdictKind.RELEASED, reason=PendingReason.INFRA_FAILURE, error=line, traceback=trace)
-    if _is_memory(error):
+    if is_out_of_memory(error):
         return Verdict(
             kind=VerdictKind.PENDING, reason=PendingReason.MEMORY_BUDGET, counted=True, error=line, traceback=trace
         )
@@ -165,34 +162,11 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _chain(error: BaseException) -> list[BaseException]:
-    links: list[BaseException] = []
-    seen: BaseException | None = error
-    while seen is not None and len(links) < _MAX_CHAIN:
-        links.append(seen)
-        seen = seen.__cause__ or seen.__context__
-    return links
-
-
-def _is_memory(error: BaseException) -> bool:
-    """Whether memory ran out anywhere in the chain: cleaning up after a MemoryError may raise something else over it."""
-    for link in _chain(error):
-        if isinstance(link, MemoryError):
-            return True
-        if isinstance(link, OSError | RuntimeError):
-            text = str(link).lower()
-            if getattr(link, "errno", None) in _MEMORY_ERRNOS or any(part in text for part in _MEMORY_TEXTS):
-                return True
-    return False
-
-
 def _biosigio_code(error: BaseException) -> FailureCode | None:
     """The failure code of a typed error of biosigIO; None for every other error, and for one that hides a host condition."""
     if type(error).__module__.split(".", 1)[0] != "biosigio":
         return None
-    from biosigio.exceptions import is_host_condition
-
-    if is_host_condition(error):
+    if is_machine_condition(error):
         return None
     return _BIOSIGIO_CODES.get(str(getattr(error, "code", "")), FailureCode.FILE_READ_ERROR)
 

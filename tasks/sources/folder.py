@@ -103,14 +103,14 @@ class FolderSource:
 
     def _entry(self, path: str, *, hash_signals: bool) -> TreeEntry:
         check_relative(path)
-        entry = entry_of(self._root, path, (self._root / path).lstat(), hash_signals=hash_signals)
+        entry = entry_of(str(self._root), path, (self._root / path).lstat(), hash_signals=hash_signals)
         if entry is None:
             raise FileNotFoundError(f"{printable(path)} is not a file")
         return entry
 
     def _walk(self) -> tuple[dict[str, TreeEntry], tuple[Problem, ...]]:
         if self._walked is None:
-            walk = _Walk(self._root, hash_signals=self._hash_signals)
+            walk = _Walk(str(self._root), hash_signals=self._hash_signals)
             self._walked = dict(sorted(walk.entries.items())), tuple(walk.problems)
         return self._walked
 
@@ -118,7 +118,7 @@ class FolderSource:
 class _Walk:
     """One pass over a folder."""
 
-    def __init__(self, root: Path, *, hash_signals: bool) -> None:
+    def __init__(self, root: str, *, hash_signals: bool) -> None:
         self.entries: dict[str, TreeEntry] = {}
         self.problems: list[Problem] = []
         self._root = root
@@ -130,12 +130,12 @@ class _Walk:
     def _one_folder(self, folder: str, inside: bool) -> list[tuple[str, bool]]:
         """Take the files of one folder; its sub-folders, each with whether it lies inside a folder recording."""
         try:
-            with os.scandir(self._root / folder) as found:
+            with os.scandir(f"{self._root}/{folder}") as found:
                 listed = sorted(found, key=lambda entry: entry.name)
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            where = printable(folder) or str(self._root)
+            where = printable(folder or self._root)
             raise Refused(f"The folder {where} of the dataset cannot be listed: {error.strerror}.") from error
         by_extension = split_extension(folder.rpartition("/")[2])[1].lower() in FOLDER_FORMATS
         if by_extension and not listed and not inside:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,12 +49,22 @@ def amplitude_at(frequency_hz: float, data: np.ndarray, rate_hz: float) -> float
     return float(spectrum[round(frequency_hz * len(data) / rate_hz)] / np.median(spectrum))
 
 
-def test_another_process_writes_the_same_bytes_elsewhere(demo: Path, tmp_path: Path) -> None:
-    other = tmp_path / "another folder" / "x"
-    code = "import sys, pathlib; from cli.demo.dataset import write_dataset; write_dataset(pathlib.Path(sys.argv[1]))"
+def test_the_command_writes_the_same_bytes_in_another_process_and_place(demo: Path, tmp_path: Path, home: Path) -> None:
+    other = tmp_path / "another folder"
+    other.mkdir()
+    code = "from cli.main import main; main()"
     environment = os.environ | {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
-    subprocess.run([sys.executable, "-c", code, str(other)], check=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code, "demo", str(other), "--write-only"],
+        check=True,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert "wrote a made-up BIDS dataset" in done.stdout
     assert digests(other) == digests(demo)
+    assert not any(home.iterdir()), "no state is needed to write it"
+    assert {path.name for path in tmp_path.iterdir()} == {"another folder", "home"}, "nothing is left beside it"
 
 
 def test_the_dataset_is_small_and_has_twelve_recordings_in_five_formats(demo: Path) -> None:
@@ -227,16 +238,14 @@ def test_the_signals_look_like_what_they_are_called() -> None:
     assert fourth[at] < 0, "the spike reverses"
 
 
-def test_a_demonstration_that_stands_there_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_demonstration_that_stands_there_is_left_as_it_is(demo: Path, tmp_path: Path) -> None:
     folder = tmp_path / "demo-dataset"
-    folder.mkdir()
-    assert ensure_dataset(folder), "an empty folder is fine"
+    shutil.copytree(demo, folder)
     edited = folder / "sub-01/eeg/sub-01_task-rest_channels.tsv"
     edited.write_text(edited.read_text().replace("good", "bad"))
     before = digests(folder)
     assert not ensure_dataset(folder)
-    assert digests(folder) == before
-    assert [path.name for path in tmp_path.iterdir()] == ["demo-dataset"], "nothing is left beside it"
+    assert digests(folder) == before != digests(demo)
 
 
 def test_a_foreign_folder_is_refused_and_untouched(tmp_path: Path) -> None:

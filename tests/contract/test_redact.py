@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import string
+import time
 
 import pytest
 from hypothesis import assume, example, given
@@ -183,3 +184,37 @@ def test_an_error_is_its_class_and_its_first_line() -> None:
     assert error_line(ValueError("first\nsecond")) == "ValueError: first"
     assert error_line(ValueError("")) == "ValueError"
     assert len(error_line(ValueError("long " * 200))) <= 300
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        "://a:",
+        '"/',
+        "'/ ",
+        "/",
+        "authorization",
+        "passwd",
+        "x-amz-",
+        "bearer ",
+        "[redacted]",
+        "<path>",
+        "C:\\",
+        "aB1",
+        " ",
+        "?token",
+    ],
+)
+def test_a_long_line_takes_no_long_time(piece: str) -> None:
+    begun = time.process_time()
+    redact(piece * (100_000 // len(piece)))
+    redact("x" + piece * (7_000 // len(piece)))
+    assert time.process_time() - begun < 2
+
+
+def test_a_secret_that_the_reading_limit_splits_does_not_survive() -> None:
+    for pad in range(7_960, 8_001):
+        said = redact("Cookie: '" + "c" * pad + "' AKIAABCDEFGHIJKLMNOP")
+        assert said is not None
+        assert "AKIA" not in said

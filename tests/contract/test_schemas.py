@@ -44,7 +44,7 @@ def accepts(name: str, document: dict[str, Any]) -> bool:
     return jsonschema.Draft202012Validator(json_schema(name)).is_valid(document)
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", list(DOCUMENTS))
 def test_every_object_is_closed_and_every_field_explained(name: str) -> None:
     schema = json_schema(name)
     jsonschema.Draft202012Validator.check_schema(schema)

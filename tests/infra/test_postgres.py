@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,26 +23,26 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs on Linux o
 
 
 @pytest.fixture(scope="module")
-def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder, made once and copied for each test."""
-    home = Home(tmp_path_factory.mktemp("seed"))
-    server = PostgresServer(embedded_binaries(), place(home), socket_folder(home), fsync=False)
-    server.initialise()
-    return server.data_dir
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home with a data folder that all tests here share; each leaves it as it can be used again."""
+    made = Home(tmp_path_factory.mktemp("postgres-home"))
+    half = place(made).with_name("data.fresh")
+    (half / "base").mkdir(parents=True)
+    (half / "PG_VERSION").write_text("18\n")
+    PostgresServer(embedded_binaries(), place(made), socket_folder(made), fsync=False).initialise()
+    return made
 
 
 @pytest.fixture
-def server(seed: Path, tmp_path: Path) -> Iterator[PostgresServer]:
-    home = Home(tmp_path / "home")
-    shutil.copytree(seed, place(home), copy_function=shutil.copy2)
+def server(home: Home) -> Iterator[PostgresServer]:
     made = PostgresServer(embedded_binaries(), place(home), socket_folder(home), die_with_parent=True)
-    made.data_dir.chmod(0o700)
     try:
         yield made
     finally:
         made.stop(patience_s=5)
         for left in running_in(made.data_dir, "postgres"):
             os.kill(left, signal.SIGKILL)
+            wait_gone(left, 5)
 
 
 def _query(server: PostgresServer, statement: str) -> list[tuple[object, ...]]:
@@ -80,7 +79,7 @@ def test_a_database_is_made_once_and_copied_from_a_template(server: PostgresServ
 
 def test_data_survives_the_kill_of_the_postmaster_though_it_stays_a_zombie(server: PostgresServer) -> None:
     server.start()
-    _query(server, "CREATE TABLE kept AS SELECT 7 AS n")
+    _query(server, "DROP TABLE IF EXISTS kept; CREATE TABLE kept AS SELECT 7 AS n")
     killed = server.pid
     assert killed is not None
     os.kill(killed, signal.SIGKILL)
@@ -98,7 +97,7 @@ def test_data_survives_the_kill_of_the_postmaster_though_it_stays_a_zombie(serve
 
 def test_a_pid_file_that_names_a_stranger_does_not_block_the_start(server: PostgresServer) -> None:
     server.start()
-    _query(server, "CREATE TABLE kept AS SELECT 7 AS n")
+    _query(server, "DROP TABLE IF EXISTS kept; CREATE TABLE kept AS SELECT 7 AS n")
     killed = server.pid
     assert killed is not None
     os.kill(killed, signal.SIGKILL)
@@ -125,7 +124,7 @@ def test_a_torn_pid_file_does_not_block_the_start(server: PostgresServer, left: 
 
 def test_a_running_postmaster_is_adopted_and_never_doubled(server: PostgresServer) -> None:
     server.start()
-    second = PostgresServer(server.bin_dir, server.data_dir, server.socket_dir, fsync=False)
+    second = PostgresServer(server.bin_dir, server.data_dir, server.socket_dir)
     second.start()
     assert second.pid == server.pid
     assert _postmasters(server) == [server.pid]
@@ -137,7 +136,7 @@ def test_a_busy_backend_that_outlived_its_postmaster_is_ended_before_the_next_st
     server.start()
     connection = psycopg.connect(server.url().replace("+psycopg", ""), autocommit=True)
     backend = connection.info.backend_pid
-    connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
+    connection.execute("DROP TABLE IF EXISTS kept; CREATE TABLE kept AS SELECT 7 AS n")
     assert server.pid is not None
     # stopped processes see neither the death of their postmaster nor a signal other than SIGKILL
     child = next(pid for pid in running_in(server.data_dir, "postgres") if pid == backend)
@@ -156,10 +155,14 @@ def test_a_busy_backend_that_outlived_its_postmaster_is_ended_before_the_next_st
 
 def test_data_of_another_major_version_is_refused_and_left_alone(server: PostgresServer) -> None:
     version = server.data_dir / "PG_VERSION"
+    ours = version.read_text()
     version.write_text("16\n")
-    with pytest.raises(Refused, match=r"Postgres 16 .* Postgres 18"):
-        server.initialise()
-    assert version.read_text() == "16\n"
+    try:
+        with pytest.raises(Refused, match=r"Postgres 16 .* Postgres 18"):
+            server.initialise()
+        assert version.read_text() == "16\n"
+    finally:
+        version.write_text(ours)
 
 
 def test_a_folder_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
@@ -172,22 +175,21 @@ def test_a_folder_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
     assert (data / "precious").exists()
 
 
-def test_an_initialisation_that_was_killed_begins_again(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    data = place(home)
-    server = PostgresServer(embedded_binaries(), data, socket_folder(home), fsync=False)
-    half = data.with_name("data.fresh")
-    (half / "base").mkdir(parents=True)
-    (half / "PG_VERSION").write_text("18\n")
-    server.initialise()
-    assert not half.exists()
-    assert (data / "global" / "pg_control").exists()
+def test_an_initialisation_that_was_killed_begins_again(server: PostgresServer) -> None:
+    # the fixture left one half done before it asked for one
+    assert not server.data_dir.with_name("data.fresh").exists()
+    assert (server.data_dir / "global" / "pg_control").exists()
 
 
 def test_a_server_that_cannot_start_says_why(server: PostgresServer) -> None:
-    (server.data_dir / "postgresql.conf").write_text("no_such_setting = 1\n")
-    with pytest.raises(ServerFailed) as caught:
-        server.start()
+    configuration = server.data_dir / "postgresql.conf"
+    ours = configuration.read_text()
+    configuration.write_text("no_such_setting = 1\n")
+    try:
+        with pytest.raises(ServerFailed) as caught:
+            server.start()
+    finally:
+        configuration.write_text(ours)
     assert "no_such_setting" in str(caught.value.detail)
 
 
@@ -196,17 +198,14 @@ def test_debians_binaries_run_in_the_same_way(postgres15: PostgresServer) -> Non
     assert str(_query(postgres15, "SHOW server_version")[0][0]).startswith("15.")
 
 
-def test_a_server_ends_with_the_process_that_started_it(seed: Path, tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    shutil.copytree(seed, place(home), copy_function=shutil.copy2)
-    place(home).chmod(0o700)
+def test_a_server_ends_with_the_process_that_started_it(home: Home) -> None:
     program = f"""
 import os, signal, pathlib
 from infra.home import Home
 from infra.postgres import PostgresServer, embedded_binaries
 from infra.postgres_place import place, socket_folder
 home = Home(pathlib.Path({str(home.path)!r}))
-server = PostgresServer(embedded_binaries(), place(home), socket_folder(home), fsync=False, die_with_parent=True)
+server = PostgresServer(embedded_binaries(), place(home), socket_folder(home), die_with_parent=True)
 server.start()
 print(server.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

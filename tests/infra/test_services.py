@@ -83,7 +83,7 @@ def _eventually(holds: Callable[[], bool], what: str, timeout_s: float = 20) -> 
     deadline = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,10 @@ import subprocess
 import tokenize
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["FLOORS", "ROOT", "comments", "files_of_tests", "module_name", "product_files", "syntax", "text_files"]
 
@@ -73,6 +77,11 @@ def comments(path: Path) -> dict[int, str]:
     """The comment on each line that has one, by line number."""
     tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
     return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
+
+
+def listed(found: Mapping[str, object]) -> str:
+    """What a failing check has found, a line each, uncut."""
+    return "\n".join(["", *(f"{name}: {what}" for name, what in sorted(found.items()))])
 
 
 def module_name(path: Path) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
-from infra.services import database
-from infra.settings import load_settings
+from infra.home import Home
+from infra.services import in_use
 
-with database(load_settings(home=sys.argv[1])) as url:
+with in_use(Home(Path(sys.argv[1])), "postgres") as url:
     print(url, flush=True)
     sys.stdin.read()

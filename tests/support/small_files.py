@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -165,6 +166,37 @@ def fif(path: Path, data_t: np.ndarray, rate_hz: float, *, split_bytes: str | No
             epochs.save(path, verbose="ERROR")
         else:
             mne.write_evokeds(path, epochs.average(picks="all"), verbose="ERROR")
+    return path
+
+
+def shielded(path: Path) -> Path:
+    """The FIF at ``path`` with its raw block renamed to what an actively shielded acquisition writes."""
+    data = path.read_bytes()
+    for kind in (104, 105):
+        tag = struct.pack(">iIii", kind, 3, 4, 0)
+        assert data.count(tag + struct.pack(">i", 102)) == 1
+        data = data.replace(tag + struct.pack(">i", 102), tag + struct.pack(">i", 119))
+    path.write_bytes(data)
+    return path
+
+
+def vectorview(path: Path, calibration: Path, n_samples: int, rate_hz: float, *, sensors: int = 306) -> Path:
+    """An empty-room FIF of the first sensors whose places a fine-calibration file gives."""
+    import mne
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [line.split() for line in calibration.read_text().splitlines() if line.strip() and not line.startswith("#")][:sensors]
+    names = [f"MEG{int(row[0]):04d}" for row in rows]
+    kinds = ["mag" if name.endswith("1") else "grad" for name in names]
+    info = mne.create_info(names, rate_hz, kinds)
+    for channel, row in zip(info["chs"], rows, strict=True):
+        channel["loc"] = np.array([float(cell) for cell in row[1:13]])
+        channel["coil_type"] = 3024 if channel["ch_name"].endswith("1") else 3012
+    noise = np.random.default_rng(0).normal(size=(len(names), n_samples))
+    noise *= np.where(np.array(kinds) == "mag", 1e-13, 1e-12)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mne.io.RawArray(noise, info, verbose="ERROR").save(path, buffer_size_sec=1.0, verbose="ERROR")
     return path
 
 

@@ -13,15 +13,14 @@ from sqlalchemy import Engine
 from infra.database import engine as make_engine
 
 
-@pytest.fixture(scope="module")
-def shared_engine(servers: Any, request: pytest.FixtureRequest) -> Iterator[Engine]:
+@pytest.fixture(scope="session")
+def shared_engine(servers: Any) -> Iterator[Engine]:
     server = servers.migrated(18)
-    name = request.module.__name__.rpartition(".")[2].rpartition("/")[2]
-    server.create_database(name, template="migrated")
-    made = make_engine(server.url(name))
+    server.create_database("publish_tests", template="migrated")
+    made = make_engine(server.url("publish_tests"))
     yield made
     made.dispose()
-    server.drop_database(name)
+    server.drop_database("publish_tests")
 
 
 @pytest.fixture

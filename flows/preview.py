@@ -1,0 +1,91 @@
+"""What the next run over a dataset would do, without doing it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from contract.times import utc_stamp
+from db.migrate import upgrade
+from flows.orders import projection_of
+from flows.request import Preview, PreviewRow
+from flows.survey import make_plan, survey
+from infra import services
+from infra.database import engine as open_engine
+from tasks.plan.planned import PlannedAction
+from tasks.publish.dataset import is_current
+from tasks.publish.edition import Edition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Engine
+
+    from flows.request import ReconvertRequest
+    from flows.survey import Survey
+    from infra.settings import Settings
+    from tasks.plan.planned import Plan, PlannedRecording
+
+__all__ = ["documents_are_current", "opened_database", "preview"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""Stands for a moment that is not looked at: an index that differs in nothing but ``updated_utc`` is current."""
+
+
+@contextmanager
+def opened_database(settings: Settings) -> Iterator[tuple[Engine, str]]:
+    """The database, brought to this version's tables, and its address."""
+    with services.database(settings) as url:
+        upgrade(url)
+        engine = open_engine(url)
+        try:
+            yield engine, url
+        finally:
+            engine.dispose()
+
+
+def preview(settings: Settings, request: ReconvertRequest) -> Preview:
+    """What ``reconvert`` would do, and why. Writes nothing to the target and nothing about the dataset.
+
+    Raises
+    ------
+    Refused
+        The source, the target or the dataset id cannot be used.
+    """
+    with opened_database(settings) as (engine, _url):
+        surveyed = survey(settings, engine, request)
+        planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)
+        return Preview(
+            dataset_id=surveyed.choice.dataset_id,
+            is_new=surveyed.choice.registered is None,
+            source=surveyed.source.url,
+            target=surveyed.target.url,
+            source_commit=surveyed.commit,
+            rows=tuple(_preview_row(surveyed, one) for one in planned.recordings),
+            dropped=planned.dropped,
+            documents_current=documents_are_current(engine, surveyed, planned),
+            notes=surveyed.notes,
+        )
+
+
+def _preview_row(surveyed: Survey, one: PlannedRecording) -> PreviewRow:
+    needs = projection_of(surveyed, one.recording) if one.action is PlannedAction.CONVERT else None
+    return PreviewRow(
+        path=one.recording.path,
+        action=one.action.value,
+        why=one.why.value if one.why else (one.failure[0].value if one.failure else None),
+        changed=tuple(str(change) for change in one.changed),
+        size_bytes=one.recording.size_bytes,
+        projected_bytes=needs.projected_bytes if needs else None,
+        scratch_bytes=needs.scratch_bytes if needs else None,
+    )
+
+
+def documents_are_current(engine: Engine, surveyed: Survey, planned: Plan) -> bool:
+    """Whether there is nothing to do and publishing would write nothing."""
+    dataset = surveyed.choice.registered
+    if dataset is None or not planned.nothing_to_do or dataset.facts != surveyed.facts:
+        return False
+    edition = Edition(dataset=dataset, source_commit=surveyed.commit, updated_utc=utc_stamp(_EPOCH))
+    return is_current(engine, surveyed.target, edition)

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from press import COMMIT, Press, zarr_of
+from pydantic import SecretStr
+from sqlalchemy import Engine, text
+from state_bench import path_of
+
+from contract.documents import dump
+from contract.errors import LostLease, PublishConflict
+from contract.index import FailureEntry
+from infra.settings import Settings, load_settings
+from tasks.callback import (
+    RunReport,
+    deliver_due,
+    enqueue,
+    enqueue_converting,
+    failed_body,
+    ready_body,
+)
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "contract/schemas/zarr-ready-v1.json").read_text())
+
+
+@pytest.fixture
+def press(engine: Engine, tmp_path: Path) -> Press:
+    """With a database of its own: the outbox is one for all datasets."""
+    return Press(engine, tmp_path)
+
+
+class Receiver:
+    """A real web server that answers what it is told and remembers what it was sent."""
+
+    def __init__(self) -> None:
+        self.answers: list[int] = []
+        self.received: list[tuple[dict[str, str], Any]] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.received.append(({k.lower(): v for k, v in self.headers.items()}, json.loads(body)))
+                status = receiver.answers.pop(0) if receiver.answers else 200
+                self.send_response(status)
+                if status == 302:
+                    self.send_header("Location", "/elsewhere")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = False
+        self.url = f"http://127.0.0.1:{self.server.server_port}/webhooks/zarr-ready"
+
+    def statuses(self) -> list[str]:
+        return [body["status"] for _headers, body in self.received]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.server.shutdown()
+    thread.join()
+    made.server.server_close()
+
+
+def told(url: str | None) -> Settings:
+    return load_settings(callback_url=url, callback_token=SecretStr("t0ken") if url else None)
+
+
+def report(**more: Any) -> RunReport:
+    values = {"commit": COMMIT, "discovered_count": 2}
+    return RunReport(**(values | more))
+
+
+def converting(press: Press) -> None:
+    assert press.run is not None
+    with press.begin() as c:
+        enqueue_converting(c, run=press.run, dataset=press.dataset)
+
+
+def ended(press: Press) -> None:
+    assert press.run is not None
+    with press.begin() as c:
+        enqueue(c, run=press.run, body=failed_body(press.dataset, report(), PublishConflict("no")))
+
+
+@contextmanager
+def minutes_later(press: Press, minutes: int) -> Iterator[None]:
+    """Make what waits due, as if so many minutes had gone by."""
+    with press.begin() as c:
+        c.execute(text("UPDATE callbacks SET next_try_at = next_try_at - make_interval(mins => :m)"), {"m": minutes})
+    yield
+
+
+def test_a_ready_body_tells_the_published_totals_and_the_failures_of_the_run(press: Press) -> None:
+    press.plan("01", "02", "03")
+    press.convert("01")
+    press.fail("02")
+    published = press.publish()
+    failure = FailureEntry(path=path_of("02"), zarr=zarr_of("02"), code="not_continuous", reason="Epochs.")
+    body = ready_body(
+        press.edition().dataset,
+        published,
+        report(converted=(zarr_of("01"),), failed=(path_of("02"),), data_failures=(failure,), deterministic=True),
+    )
+    said = json.loads(dump(body))
+    jsonschema.validate(said, SCHEMA)
+    assert set(said) == set(SCHEMA["properties"]) - {"error"}, "every field of a ready body is there"
+    assert (said["store_count"], said["failure_count"], said["pending_count"], said["discovered_count"]) == (1, 1, 1, 3)
+    assert (said["errors"], said["failed"], said["not_attempted_count"]) == (1, [path_of("02")], 1)
+    assert (said["index_etag"], said["commit"], said["events_row_count"]) == (published.etag, COMMIT, 2)
+    assert said["data_failures"][0]["code"] == "not_continuous"
+
+
+def test_a_failed_body_keeps_the_standing_stores_and_claims_nothing(press: Press) -> None:
+    press.plan("01")
+    press.convert("01")
+    press.publish()
+    error = OSError(28, "No space left on device", "/var/lib/zarrmill/secret")
+    body = failed_body(press.edition().dataset, report(converted=("a.zarr",), pending_count=3), error)
+    said = json.loads(dump(body))
+    jsonschema.validate(said, SCHEMA)
+    assert (said["store_count"], said["converted"], said["removed"], said["pending_count"]) == (1, [], [], 3)
+    assert "No space left" in said["error"]
+    assert "/var/lib" not in said["error"]
+    absent = {
+        "index_etag",
+        "calibration",
+        "measured_count",
+        "retryable_failures",
+        "non_raw_dropped",
+        "manifest_upload_failed",
+    }
+    assert not absent & set(said)
+    assert {"events_upload_failed", "events_stores_without_rows"} <= set(said)
+
+
+def test_callbacks_arrive_in_order_with_the_token_and_only_once(press: Press, receiver: Receiver) -> None:
+    press.plan("01")
+    converting(press)
+    assert deliver_due(press.engine, told(receiver.url)).accepted == 1
+    ended(press)
+    press.plan("02")
+    converting(press)
+    assert deliver_due(press.engine, told(receiver.url)).accepted == 2
+    assert deliver_due(press.engine, told(receiver.url)).accepted == 0
+    assert receiver.statuses() == ["converting", "failed", "converting"]
+    headers = receiver.received[0][0]
+    assert (headers["x-webhook-token"], headers["content-type"]) == ("t0ken", "application/json")
+
+
+def test_a_stale_announcement_is_dropped_when_the_run_has_ended(press: Press, receiver: Receiver) -> None:
+    press.plan("01")
+    converting(press)
+    ended(press)
+    deliver_due(press.engine, told(receiver.url))
+    assert receiver.statuses() == ["failed"]
+
+
+def test_a_run_tells_one_terminal_status(press: Press) -> None:
+    press.plan("01")
+    press.convert("01")
+    published = press.publish()
+    ended(press)
+    ended(press)
+    assert press.run is not None
+    with pytest.raises(LostLease), press.begin() as c:
+        enqueue(c, run=press.run, body=ready_body(press.edition().dataset, published, report()))
+
+
+@pytest.mark.parametrize("status", [302, 400, 401, 500, 503])
+def test_what_is_not_accepted_is_noted_and_tried_again_later_before_anything_newer(
+    press: Press, receiver: Receiver, status: int
+) -> None:
+    press.plan("01")
+    ended(press)
+    press.plan("02")
+    converting(press)
+    receiver.answers = [status]
+    outcome = deliver_due(press.engine, told(receiver.url))
+    assert (outcome.accepted, outcome.refused) == (0, 1)
+    assert deliver_due(press.engine, told(receiver.url)).refused == 0, "not before its time"
+    with press.begin() as c:
+        noted = c.execute(text("SELECT last_error, tries FROM callbacks ORDER BY pk LIMIT 1")).one()
+    assert (noted.tries, str(status) in noted.last_error) == (1, True)
+    with minutes_later(press, 10):
+        deliver_due(press.engine, told(receiver.url))
+    assert receiver.statuses() == ["failed", "failed", "converting"]
+
+
+def test_a_receiver_that_is_not_there_costs_nothing_but_a_note(press: Press, receiver: Receiver) -> None:
+    press.plan("01")
+    ended(press)
+    nobody = told("http://127.0.0.1:9/hook?token=s3cret")
+    assert deliver_due(press.engine, nobody).refused == 1
+    with press.begin() as c:
+        note = str(c.scalar(text("SELECT last_error FROM callbacks")))
+    assert "s3cret" not in note
+    assert "t0ken" not in note
+    with minutes_later(press, 10):
+        assert deliver_due(press.engine, told(receiver.url)).accepted == 1
+
+
+def test_without_an_address_what_is_due_is_closed_and_never_sent_later(press: Press, receiver: Receiver) -> None:
+    press.plan("01")
+    ended(press)
+    press.plan("02")
+    converting(press)
+    assert deliver_due(press.engine, told(None)).unaddressed == 2
+    assert deliver_due(press.engine, told(receiver.url)).accepted == 0
+    assert receiver.received == []
