@@ -87,7 +87,7 @@ def preview_lines(planned: Preview) -> Iterator[str]:
 
 def _row_line(row: PreviewRow) -> str:
     if row.action != "convert":
-        return f"{row.path}: {_SENTENCES.get(row.why or '', row.why or 'no reason given')}"
+        return row.path if row.why is None else f"{row.path}: {_SENTENCES.get(row.why, row.why)}"
     memory = f", projected {format_bytes(row.projected_bytes)} of memory" if row.projected_bytes is not None else ""
     more = len(row.changed) - _CHANGED_SHOWN
     changed = ", ".join(row.changed[:_CHANGED_SHOWN]) + (f" and {more:,} more" if more > 0 else "")

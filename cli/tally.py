@@ -88,8 +88,10 @@ class Tally:
         return self._clock() - running.since_s
 
     def eta_s(self) -> float | None:
-        """Seconds until everything is converted, by the bytes per second so far; None while that would be a guess."""
-        if self._first_start_s is None or self.ended < _ETA_AFTER_ENDED or self.bytes_ended == 0:
+        """Seconds until everything is converted, by the bytes per second so far; None while that would be a guess, or idle."""
+        if not self._running or self._first_start_s is None:
+            return None
+        if self.ended < _ETA_AFTER_ENDED or self.bytes_ended == 0:
             return None
         elapsed_s = self._clock() - self._first_start_s
         if elapsed_s < _ETA_AFTER_S:

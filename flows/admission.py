@@ -302,7 +302,11 @@ class Admission:
     def _next(self, open_: list[_Open]) -> tuple[Request, str] | None:
         if not open_:
             return None
-        return self._largest_that_fits(open_) if self._by_memory else self._one_alone(open_)
+        if self._by_memory:
+            found = self._largest_that_fits(open_)
+            if found is not None or self._largest_placeable() is not None:
+                return found
+        return self._one_alone(open_)
 
     def _drained(self) -> tuple[Request, str] | None:
         if self._draining is None:

@@ -33,6 +33,8 @@ __all__ = ["Work", "reconvert_dataset", "run_as_flow"]
 log = logging.getLogger("zarrmill.flows.prefect")
 
 _POLL_EVERY_S = 2.0
+_TALKERS = ("prefect", "prefect.flow_runs", "prefect.task_runs", "prefect.flows", "prefect.tasks")
+"""Prefect sets the level of each when it is imported. What they tell of a run the command tells better."""
 
 Work = "Callable[[Callable[[str, Callable[[], None]], None]], RunSummary]"
 
@@ -134,6 +136,8 @@ def run_as_flow(
     ZarrmillError
         What ``work`` raises, unchanged.
     """
+    for name in _TALKERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
     direct = _Direct(session, work)
     token = _direct.set(direct)
     try:

@@ -13,35 +13,50 @@ __all__ = ["holding", "is_held", "take", "try_take"]
 
 
 def _open(path: Path) -> int:
-    # close-on-exec, so that a program we start does not keep the lock after we are gone
+    # the folder may have been removed by whoever cleans up, and close-on-exec so that a program we start does not keep
+    # the lock after we are gone
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def take(path: Path, *, shared: bool = False) -> int:
-    """Wait for the lock; the descriptor that holds it until it is closed. Lock files are never removed."""
-    handle = _open(path)
+def _is_there(handle: int, path: Path) -> bool:
+    """Whether the lock that was waited for is still the one that others find at the path."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-    except BaseException:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def take(path: Path, *, shared: bool = False) -> int:
+    """Wait for the lock; the descriptor that holds it until it is closed. The folder is made if needed."""
+    while True:
+        handle = _open(path)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        except BaseException:
+            os.close(handle)
+            raise
+        if _is_there(handle, path):
+            return handle
         os.close(handle)
-        raise
-    return handle
 
 
 def try_take(path: Path, *, shared: bool = False, patience_s: float = 0.0) -> int | None:
     """Take the lock if it becomes free within ``patience_s``; the descriptor that holds it, or None."""
     deadline = time.monotonic() + patience_s
-    handle = _open(path)
     while True:
+        handle = _open(path)
         try:
             fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
+            os.close(handle)
             if time.monotonic() >= deadline:
-                os.close(handle)
                 return None
             time.sleep(0.02)
-        else:
+            continue
+        if _is_there(handle, path):
             return handle
+        os.close(handle)
 
 
 @contextmanager

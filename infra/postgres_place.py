@@ -18,6 +18,7 @@ __all__ = [
     "PORT",
     "debian_binaries",
     "embedded_binaries",
+    "folders_outside",
     "namespaces_work",
     "place",
     "server_user",
@@ -30,6 +31,7 @@ PORT = 5432
 """The number in the name of the socket; nothing listens on a network."""
 _NOBODY = 65534
 _ASIDE = Path("/var/tmp")  # noqa: S108 - everything below it passes _own; it survives reboots, unlike /tmp
+_SHORT_ROOTS = (Path(tempfile.gettempdir()), Path("/tmp"))  # noqa: S108 - everything below them passes _own
 _LONGEST_SOCKET_PATH = 107
 """Bytes that ``sockaddr_un`` holds without its closing NUL."""
 _PLAIN_PATH = re.compile(r"[\w/.@+=~ -]+", re.ASCII)
@@ -70,6 +72,12 @@ def server_user() -> int | None:
 
 def _aside(home: Home) -> Path:
     return _ASIDE / f"zarrmill-{home.short_name}"
+
+
+def folders_outside(home: Home) -> tuple[Path, ...]:
+    """The folders of this home's Postgres that stand outside the home; none are made."""
+    short = {root / f"zarrmill-{os.geteuid()}-{home.short_name}" for root in _SHORT_ROOTS}
+    return tuple(folder for folder in sorted({_aside(home), *short}) if folder.is_dir() and not folder.is_symlink())
 
 
 def _own(folder: Path, *, nobody: bool) -> Path:
@@ -117,7 +125,7 @@ def socket_folder(home: Home) -> Path:
         return _own(_own(_aside(home), nobody=True) / "run", nobody=True)
     if _fits(home.run):
         return home.run
-    for root in (Path(tempfile.gettempdir()), Path("/tmp")):  # noqa: S108 - checked by _own
+    for root in _SHORT_ROOTS:
         short = root / f"zarrmill-{os.geteuid()}-{home.short_name}"
         if _fits(short):
             return _own(short, nobody=False)

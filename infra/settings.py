@@ -159,7 +159,7 @@ class Settings(BaseSettings):
     )
     callback_token: SecretStr | None = Field(
         default=None,
-        description="The bearer token sent with those reports.",
+        description="The token sent with those reports, in the header X-Webhook-Token.",
         examples=["a-long-random-token"],
     )
 

@@ -218,7 +218,7 @@ def _supervise(home: Home, service: str, files: ServiceFiles) -> int:
         log.error("giving up: %s %s", error.sentence, error.detail)  # noqa: TRY400 - the sentence and detail say it all
         _write(files.error, {"code": error.code, "sentence": error.sentence, "detail": error.detail})
         return 1
-    except Exception as error:
+    except Exception as error:  # the boundary of this process: whoever waits for the server is told why
         log.exception("giving up")
         with contextlib.suppress(OSError):
             _write(

@@ -112,6 +112,8 @@ def test_time_to_go_follows_the_bytes_and_is_not_guessed_early() -> None:
     tally.add(ended("b"))
     assert tally.eta_s() is None, "two recordings are too few"
     tally.add(ended("c"))
+    assert tally.eta_s() is None, "nothing runs"
+    tally.add(began("d"))
     assert tally.eta_s() == pytest.approx(14.0), "30 MiB took 6 s, 70 MiB are left"
 
 

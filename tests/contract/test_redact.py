@@ -214,7 +214,7 @@ def test_a_long_line_takes_no_long_time(piece: str) -> None:
 
 
 def test_a_secret_that_the_reading_limit_splits_does_not_survive() -> None:
-    for pad in range(7_960, 8_001):
+    for pad in range(7_960, 8_001, 5):
         said = redact("Cookie: '" + "c" * pad + "' AKIAABCDEFGHIJKLMNOP")
         assert said is not None
         assert "AKIA" not in said

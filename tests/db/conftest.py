@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine
+from state_bench import Bench
 
 from infra.database import engine as make_engine
-from state_bench import Bench
 
 
 @pytest.fixture(scope="session")

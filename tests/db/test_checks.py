@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
+from state_bench import Bench, planned
 
 from contract.codes import FailureCode, PendingReason, WhyDue
 from db import recordings
 from db.coverage import Coverage, Unaccounted
-from state_bench import Bench, planned
 
 IMPOSSIBLE = {
     "failed without a code": "due = 'failed', reason = NULL, why = NULL",

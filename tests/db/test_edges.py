@@ -8,13 +8,13 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import Connection, text
+from state_bench import Bench, fingerprint, path_of, planned, store_row
 
 from contract.codes import FailureCode, PendingReason, WhyDue
 from contract.errors import LostLease
 from db import recordings, runs, stores
 from db.recordings import Measured, PlannedAction
 from db.runs import Run
-from state_bench import Bench, fingerprint, path_of, planned, store_row
 
 Edge = Callable[[Connection, UUID, int], object]
 MEASURED = Measured(measured_bytes=7, stage_seconds={"convert": 1.5}, stage_bytes={"fetch": 9}, traceback="x" * 20_000)

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from sqlalchemy import Engine, text
+from state_bench import Bench, fingerprint, path_of, planned, store_row
 
 from contract.codes import FailureCode, PendingReason, WhyDue
 from contract.errors import Busy, LostLease
 from db import leases, recordings
 from db.recordings import PlannedAction, PlannedRow
 from db.runs import Run
-from state_bench import Bench, fingerprint, path_of, planned, store_row
 
 NAMES = ("01", "02", "03")
 names = st.sampled_from(NAMES)

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from contract.errors import Refused
 from infra.home import Home, private_folder
 from infra.locks import holding, is_held, take, try_take
-from infra.postgres_place import socket_folder
+from infra.postgres_place import folders_outside, socket_folder
 
 
 def test_folders_are_made_private(tmp_path: Path) -> None:
@@ -51,8 +54,10 @@ def test_a_home_that_no_socket_fits_below_gets_a_short_private_folder(tmp_path: 
         assert len(os.fsencode(folder / ".s.PGSQL.5432")) <= 107
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert socket_folder(home) == folder
+        assert folders_outside(home) == (folder,)
     finally:
         folder.rmdir()
+    assert folders_outside(home) == ()
 
 
 def test_a_short_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
@@ -82,4 +87,19 @@ def test_shared_holders_keep_the_exclusive_one_out_and_death_frees_the_lock(tmp_
         assert is_held(path)
         holder.kill()
         holder.wait()
+    assert not is_held(path)
+
+
+def test_a_lock_whose_file_was_removed_while_it_was_waited_for_is_taken_anew(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "lock"
+    first = take(path)
+    taken: list[int] = []
+    waiting = threading.Thread(target=lambda: taken.append(take(path)))
+    waiting.start()
+    time.sleep(0.2)
+    shutil.rmtree(path.parent)
+    os.close(first)
+    waiting.join(5)
+    assert is_held(path), "what the other holds is what everybody finds"
+    os.close(taken[0])
     assert not is_held(path)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -40,7 +41,7 @@ print(*whole())
 """
 
 
-class _Refuses(BaseHTTPRequestHandler):
+class _WantsKey(BaseHTTPRequestHandler):
     status = 401
 
     def do_GET(self) -> None:
@@ -51,13 +52,17 @@ class _Refuses(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.fixture
-def web_server() -> Iterator[HTTPServer]:
-    with HTTPServer(("127.0.0.1", 0), _Refuses) as server:
+class _KnowsNothing(_WantsKey):
+    status = 404
+
+
+@contextmanager
+def _web_server(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield server
+            yield f"http://127.0.0.1:{server.server_port}/api"
         finally:
             server.shutdown()
             thread.join()
@@ -135,13 +140,13 @@ def test_a_named_server_that_does_not_answer_is_refused(tmp_path: Path) -> None:
         pytest.fail("it was taken")
 
 
-def test_a_named_server_that_is_something_else_is_refused_and_one_that_wants_a_key_is_not(
-    tmp_path: Path, web_server: HTTPServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    address = f"http://127.0.0.1:{web_server.server_port}/api"
-    settings = load_settings(home=tmp_path, prefect_api_url=address)
-    with prefect_api(settings) as url:
+def test_a_named_server_that_wants_a_key_is_taken(tmp_path: Path) -> None:
+    with _web_server(_WantsKey) as address, prefect_api(load_settings(home=tmp_path, prefect_api_url=address)) as url:
         assert url == address
-    monkeypatch.setattr(_Refuses, "status", 404)
-    with pytest.raises(Refused, match="404"), prefect_api(settings):
-        pytest.fail("it was taken")
+
+
+def test_a_named_server_that_is_something_else_is_refused(tmp_path: Path) -> None:
+    with _web_server(_KnowsNothing) as address:
+        settings = load_settings(home=tmp_path, prefect_api_url=address)
+        with pytest.raises(Refused, match="404"), prefect_api(settings):
+            pytest.fail("it was taken")

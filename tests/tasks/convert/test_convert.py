@@ -13,7 +13,7 @@ import zarr
 from conversion import Bench, recording_at, with_sidecars
 from open_store import served
 from reference_signal import disagreements, expected, read_mne
-from small_files import brainvision, edf_bytes, eeglab, eeglab_v73, fif, mefd, tones
+from small_files import brainvision, edf_bytes, eeglab, eeglab_v73, fif, mefd, shielded, tones, vectorview
 
 from contract.codes import FailureCode, PendingReason
 from contract.errors import RecordingFailed
@@ -240,24 +240,44 @@ def test_a_set_is_served_in_microvolt_with_every_row(bench: Bench, write: object
 
 
 def test_a_maxshield_recording_without_calibration_is_not_served(bench: Bench) -> None:
-    path = bench.source / "sub-01/meg/sub-01_meg.fif"
-    fif(path, tones(3, 3000, 1000.0) * 1e-12, 1000.0)
-    data = path.read_bytes()
-    raw_block = (102).to_bytes(4, "big")
-    tag = bytes.fromhex("000000680000000300000004") + bytes(4)
-    assert data.count(tag + raw_block) == 1
-    path.write_bytes(data.replace(tag + raw_block, tag + (119).to_bytes(4, "big")).replace(
-        bytes.fromhex("000000690000000300000004") + bytes(4) + raw_block,
-        bytes.fromhex("000000690000000300000004") + bytes(4) + (119).to_bytes(4, "big"),
-    ))
+    shielded(fif(bench.source / "sub-01/meg/sub-01_meg.fif", tones(3, 3000, 1000.0) * 1e-12, 1000.0))
     recording = recording_at("sub-01/meg/sub-01_meg.fif", "fif", "meg")
-    with pytest.raises(RecordingFailed) as caught:
-        bench.convert(recording)
-    assert caught.value.failure is FailureCode.MAXSHIELD_UNCALIBRATED
     bench.put("cal.dat", "1\n")
-    with pytest.raises(RecordingFailed, match="active shielding") as caught:
-        bench.convert(with_sidecars(recording, calibration="cal.dat", crosstalk="gone.fif"))
-    assert caught.value.failure is FailureCode.MAXSHIELD_UNCALIBRATED
+    for found in (
+        recording,
+        with_sidecars(recording, calibration="cal.dat"),
+        with_sidecars(recording, calibration="cal.dat", crosstalk="gone.fif"),
+        with_sidecars(recording, calibration="cal.dat", crosstalk="cal.dat"),
+    ):
+        with pytest.raises(RecordingFailed) as caught:
+            bench.convert(found)
+        assert caught.value.failure is FailureCode.MAXSHIELD_UNCALIBRATED
+
+
+def test_a_maxshield_recording_with_calibration_is_corrected_and_disclosed(bench: Bench, recordings: Path) -> None:
+    calibration = recordings / "fif/sss_cal_mgh.dat"
+    path = vectorview(bench.source / "sub-01/meg/sub-01_meg.fif", calibration, 200, 100.0, sensors=130)
+    before = read_mne(path).data
+    shielded(path)
+    bench.put("sub-01/meg/sub-01_acq-calibration_meg.dat", calibration)
+    bench.put("sub-01/meg/sub-01_acq-crosstalk_meg.fif", recordings / "fif/ct_sparse_mgh.fif")
+    done = bench.convert(
+        with_sidecars(
+            recording_at("sub-01/meg/sub-01_meg.fif", "fif", "meg"),
+            calibration="sub-01/meg/sub-01_acq-calibration_meg.dat",
+            crosstalk="sub-01/meg/sub-01_acq-crosstalk_meg.fif",
+        )
+    )
+    assert done.entry.derived
+    assert done.entry.sss is not None
+    root = attributes(bench.store)
+    assert root["sss"] == done.entry.sss.model_dump(mode="json")
+    assert root["sss"]["cross_talk"] == "sub-01_acq-crosstalk_meg.fif"  # type: ignore[index]  # a JSON object
+    assert root["nemar"]["derived"] is True  # type: ignore[index]  # a JSON object
+    assert root["recording_metadata"]["source_file"] == "sub-01/meg/sub-01_meg.fif"  # type: ignore[index]  # a JSON object
+    signal = served(bench.store, "meg_100hz")
+    assert signal.physical.shape == before.shape
+    assert np.abs(signal.physical - before).max() > 10 * signal.scale.max()
 
 
 def _epoched(bench: Bench) -> None:

@@ -1,0 +1,277 @@
+"""The fan-out on a real cluster: real workers, real children, real Postgres, and recordings that misbehave."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from distributed import Client
+from fan_out_bench import FORMAT, MB, SUPPORT, Shop, wait_until
+from sqlalchemy import Engine
+
+from contract.codes import FailureCode, PendingReason
+from infra.cluster import cluster
+from infra.database import engine as make_engine
+from infra.settings import Settings, load_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+SLOTS = 3
+
+
+@pytest.fixture(scope="module")
+def database(servers: Any) -> Iterator[str]:
+    server = servers.migrated(18)
+    name = f"fan_out_{uuid4().hex[:8]}"
+    server.create_database(name, template="migrated")
+    yield server.url(name)
+    server.drop_database(name)
+
+
+@pytest.fixture(scope="module")
+def engine(database: str) -> Iterator[Engine]:
+    made = make_engine(database)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return load_settings(home=tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="module")
+def client(settings: Settings, database: str) -> Iterator[Client]:
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PYTHONPATH", f"{ROOT}:{SUPPORT}:{FORMAT}")
+    with patch.context(), cluster(settings, database_url=database, workers=SLOTS, memory_bytes=1024 * MB) as client:
+        patch.undo()
+        client.wait_for_workers(1, timeout=60)
+        yield client
+
+
+@pytest.fixture
+def shop(engine: Engine, tmp_path: Path) -> Shop:
+    return Shop.open(engine, tmp_path / "dataset")
+
+
+def scratch_is_empty(settings: Settings) -> bool:
+    return [path.name for path in settings.scratch.iterdir() if path.name != "dask"] == []
+
+
+def test_recordings_are_converted_and_served_and_nothing_is_left_behind(
+    client: Client, shop: Shop, settings: Settings
+) -> None:
+    names = [f"{number:02}" for number in range(12)]
+    for name in names:
+        shop.put(name)
+    run = shop.begin()
+    reports = shop.convert(client, run)
+    assert {name: report.outcome for name, report in reports.items()} == dict.fromkeys(names, "done")
+    for name in names:
+        assert shop.state(name).served is not None
+        assert shop.is_served(name)
+        (attempt,) = shop.attempts(name)
+        assert attempt.measured_bytes is not None
+        assert {"fetch", "child", "upload"} <= set(attempt.stage_seconds)
+    assert shop.reserved() == 0
+    assert scratch_is_empty(settings)
+    shop.end(run)
+
+
+INNOCENTS = ("i1", "i2", "i3", "i4", "i5", "i6")
+
+GUILTY: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str, Any, bool]] = {
+    # name: steps, changes of the order, outcome, reason or code, counted
+    "segfault": ([{"do": "segfault"}], {}, "pending", PendingReason.INFRA_FAILURE, True),
+    "sigkill": ([{"do": "signal", "number": 9}], {}, "pending", PendingReason.INFRA_FAILURE, True),
+    "sigbus": ([{"do": "signal", "number": 7}], {}, "pending", PendingReason.INFRA_FAILURE, True),
+    "hang": ([{"do": "sleep", "seconds": 60}], {"timeout_s": 1.0}, "pending", PendingReason.INFRA_FAILURE, True),
+    "gil": ([{"do": "hold_gil", "seconds": 60}], {"timeout_s": 1.0}, "pending", PendingReason.INFRA_FAILURE, True),
+    "disk": ([{"do": "disk_full"}], {}, "pending", PendingReason.INFRA_FAILURE, True),
+    "leak": ([{"do": "shared", "bytes": 2000 * MB}], {}, "pending", PendingReason.MEMORY_BUDGET, True),
+    "greedy": ([{"do": "allocate", "bytes": 3000 * MB}], {}, "pending", PendingReason.MEMORY_BUDGET, True),
+    "moved": ([{"do": "change_source"}], {}, "released", None, False),
+}
+
+
+def test_each_fault_is_blamed_on_the_guilty_recording_alone(client: Client, shop: Shop, settings: Settings) -> None:
+    for name in INNOCENTS:
+        shop.put(name, {"do": "sleep", "seconds": 0.3})
+    for name, (steps, *_rest) in GUILTY.items():
+        shop.put(name, *steps)
+    run = shop.begin()
+    reports = shop.convert(client, run, **{name: case[1] for name, case in GUILTY.items()})
+    for name, (_steps, _changes, outcome, reason, counted) in GUILTY.items():
+        report = reports[name]
+        assert (report.outcome, report.reason, report.counted) == (outcome, reason, counted), (name, report)
+        assert shop.state(name).attempts == int(counted), name
+        assert not shop.is_served(name)
+    for name in INNOCENTS:
+        assert reports[name].outcome == "done"
+        assert shop.state(name).attempts == 0
+        assert len(shop.attempts(name)) == 1
+    # Memory was tried again with all there is, and only the second try was counted.
+    assert [attempt.counted for attempt in shop.attempts("greedy")] in ([False, True], [True, False])
+    assert shop.reserved() == 0
+    assert scratch_is_empty(settings)
+    shop.end(run)
+
+
+def test_a_recording_that_needs_more_than_it_was_given_is_converted_alone_with_more(client: Client, shop: Shop) -> None:
+    shop.put("big", {"do": "allocate", "bytes": 300 * MB})
+    for name in INNOCENTS[:3]:
+        shop.put(name)
+    run = shop.begin()
+    reports = shop.convert(client, run)
+    assert {report.outcome for report in reports.values()} == {"done"}
+    assert shop.state("big").attempts == 0
+    permitted = sorted(attempt.permitted_bytes for attempt in shop.attempts("big"))
+    assert permitted == [96 * MB, 1024 * MB]
+    shop.end(run)
+
+
+def test_what_fits_no_worker_waits_uncounted_and_what_fits_no_machine_has_failed(client: Client, shop: Shop) -> None:
+    for name in ("later", "never", "fine"):
+        shop.put(name)
+    run = shop.begin()
+    reports = shop.convert(
+        client,
+        run,
+        later={"permitted_bytes": 4096 * MB, "floor_bytes": 200 * MB},
+        never={"permitted_bytes": 4096 * MB, "floor_bytes": 4000 * MB},
+    )
+    assert reports["fine"].outcome == "done"
+    assert (reports["later"].outcome, reports["later"].reason) == ("pending", PendingReason.MEMORY_BUDGET)
+    later = shop.state("later")
+    assert (later.due, later.reason, later.attempts) == ("pending", PendingReason.MEMORY_BUDGET, 0)
+    assert "4 GiB" in str(later.last_error)
+    assert reports["never"].code is FailureCode.RECORDING_TOO_LARGE
+    assert shop.state("never").code is FailureCode.RECORDING_TOO_LARGE
+    shop.end(run)
+
+
+def test_a_worker_that_dies_takes_nobody_with_it_but_the_recording_that_kills_it_alone(
+    client: Client, shop: Shop, settings: Settings
+) -> None:
+    waiting = settings.home / "go"
+    for name in INNOCENTS:
+        shop.put(name, {"do": "sleep", "seconds": 0.2})
+    shop.put("killer", {"do": "kill_worker"})
+    run = shop.begin()
+    reports = shop.convert(client, run)
+    assert not waiting.exists()
+    assert {name: reports[name].outcome for name in INNOCENTS} == dict.fromkeys(INNOCENTS, "done")
+    assert [shop.state(name).attempts for name in INNOCENTS] == [0] * len(INNOCENTS)
+    assert (reports["killer"].outcome, reports["killer"].reason, reports["killer"].counted) == (
+        "pending",
+        PendingReason.INFRA_FAILURE,
+        True,
+    )
+    assert shop.state("killer").attempts == 1
+    assert len(shop.attempts("killer")) == 2
+    assert shop.reserved() == 0
+    shop.end(run)
+
+
+def stopping(shop: Shop, word: str, ready: Callable[[], bool]) -> Callable[[], str | None]:
+    state: dict[str, str] = {}
+
+    def should_stop() -> str | None:
+        if not state and ready():
+            state["word"] = word
+        return state.get("word")
+
+    return should_stop
+
+
+def test_a_soft_stop_finishes_what_runs_and_leaves_the_rest_due(client: Client, shop: Shop, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    shop.put("first", {"do": "sleep", "seconds": 0.5, "mark": str(mark)})
+    for number in range(12):
+        shop.put(f"r{number}", {"do": "sleep", "seconds": 0.3})
+    run = shop.begin()
+    reports = shop.convert(
+        client, run, should_stop=stopping(shop, "finish", mark.exists), first={"permitted_bytes": 200 * MB}
+    )
+    assert reports["first"].outcome == "done"
+    assert {report.outcome for report in reports.values()} == {"done"}
+    assert len(reports) < 13
+    left = [state for state in shop.states().values() if state.served is None]
+    assert {(state.due, state.attempts) for state in left} == {("pending", 0)}
+    shop.end(run)
+
+
+def test_a_hard_stop_releases_what_runs_uncounted(client: Client, shop: Shop, settings: Settings, tmp_path: Path) -> None:
+    marks = [tmp_path / f"mark{number}" for number in range(SLOTS)]
+    for number, mark in enumerate(marks):
+        shop.put(f"r{number}", {"do": "sleep", "seconds": 60, "mark": str(mark)})
+    for number in range(SLOTS, 10):
+        shop.put(f"r{number}", {"do": "sleep", "seconds": 60})
+    run = shop.begin()
+    begun = time.monotonic()
+    big = {f"r{number}": {"permitted_bytes": 110 * MB} for number in range(SLOTS)}
+    reports = shop.convert(
+        client, run, should_stop=stopping(shop, "now", lambda: all(mark.exists() for mark in marks)), **big
+    )
+    assert time.monotonic() - begun < 30
+    assert {report.outcome for report in reports.values()} == {"released"}
+    assert {(state.due, state.attempts) for state in shop.states().values()} == {("pending", 0)}
+    wait_until(lambda: scratch_is_empty(settings), 5)
+    assert shop.reserved() == 0
+    shop.end(run)
+
+
+def test_two_runs_share_a_host_without_taking_more_than_it_has(client: Client, engine: Engine, tmp_path: Path) -> None:
+    shops = [Shop.open(engine, tmp_path / name) for name in ("one", "two")]
+    outcomes: list[set[str]] = []
+    for shop in shops:
+        for number in range(4):
+            shop.put(f"r{number}", {"do": "allocate", "bytes": 200 * MB, "seconds": 0.3})
+
+    def convert(shop: Shop) -> None:
+        run = shop.begin()
+        reports = shop.convert(client, run, **{f"r{number}": {"permitted_bytes": 400 * MB} for number in range(4)})
+        outcomes.append({report.outcome for report in reports.values()})
+        shop.end(run)
+
+    threads = [threading.Thread(target=convert, args=(shop,)) for shop in shops]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(90)
+    assert outcomes == [{"done"}, {"done"}]
+    assert max(attempt.permitted_bytes for shop in shops for name in shop.steps for attempt in shop.attempts(name)) == 400 * MB
+
+
+def test_a_lost_scheduler_leaves_everything_due_and_nobody_charged(
+    settings: Settings, database: str, shop: Shop, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    for number in range(5):
+        shop.put(f"r{number}", {"do": "sleep", "seconds": 60, "mark": str(mark)})
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PYTHONPATH", f"{ROOT}:{SUPPORT}:{FORMAT}")
+    with patch.context(), cluster(settings, database_url=database, workers=SLOTS, memory_bytes=512 * MB) as own:
+        patch.undo()
+        run = shop.begin()
+        scheduler = own.run_on_scheduler(os.getpid)
+        killed: list[bool] = []
+
+        def should_stop() -> str | None:
+            if mark.exists() and not killed:
+                os.kill(scheduler, signal.SIGKILL)
+                killed.append(True)
+            return "now" if killed else None
+
+        reports = shop.convert(own, run, should_stop=should_stop)
+    assert killed
+    assert {report.outcome for report in reports.values()} <= {"released", "lost"}
+    shop.end(run)
+    assert {(state.due, state.attempts) for state in shop.states().values()} == {("pending", 0)}

@@ -1,0 +1,92 @@
+"""A recording format for tests: an EDF with a companion that says what goes wrong while its header is read.
+
+Put this folder on PYTHONPATH: ``*.dist-info`` beside this file makes it an installed distribution with an entry point.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from tasks.formats.edf import EDF
+from tasks.formats.protocol import Header, Route
+
+__all__ = ["Fault"]
+
+
+class Fault:
+    """Does what the companion ``<stem>.fault`` says, then reads the EDF."""
+
+    name = "fault"
+    source_format = "edf"
+
+    def header(self, primary: Path) -> Header:
+        for step in json.loads(primary.with_suffix(".fault").read_text()):
+            _act(step, primary)
+        return EDF().header(primary)
+
+    def route(self, header: Header) -> Route:
+        return EDF().route(header)
+
+    def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
+        return 64 << 20
+
+    def read_target(self, primary: Path) -> Path:
+        return primary
+
+
+def _act(step: dict[str, Any], primary: Path) -> None:
+    if "unless" in step and Path(step["unless"]).exists():
+        return
+    if "mark" in step:
+        Path(step["mark"]).write_text(str(os.getpid()))
+    match step["do"]:
+        case "mark":
+            pass
+        case "sleep":
+            time.sleep(step["seconds"])
+        case "wait":
+            deadline = time.monotonic() + 60
+            while not Path(step["for"]).exists():
+                if time.monotonic() > deadline:
+                    raise TimeoutError(step["for"])
+                time.sleep(0.02)
+        case "allocate":
+            _KEPT.append(bytearray(os.urandom(1) * step["bytes"]))
+            time.sleep(step.get("seconds", 0.5))
+        case "shared":
+            import mmap
+
+            area = mmap.mmap(-1, step["bytes"])
+            for at in range(0, step["bytes"], 4096):
+                area[at] = 1
+            time.sleep(30)
+        case "signal":
+            os.kill(os.getpid(), step["number"])
+            time.sleep(30)
+        case "segfault":
+            ctypes.string_at(8)
+        case "kill_worker":
+            # This child, its fork server, its worker.
+            server = os.getppid()
+            worker = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
+            os.kill(worker, signal.SIGKILL)
+            time.sleep(30)
+        case "disk_full":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        case "change_source":
+            with primary.open("ab") as file:
+                file.write(b"\0")
+        case "hold_gil":
+            ctypes.PyDLL(None).sleep(int(step["seconds"]))
+        case other:
+            raise ValueError(other)
+
+
+_KEPT: list[bytearray] = []
