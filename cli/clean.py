@@ -78,6 +78,8 @@ def _verdict(settings: Settings, found: list[Removable], *, execute: bool) -> st
 def removables(settings: Settings, *, scratch_only: bool) -> list[Removable]:
     """What there is to remove, scratch first. Served datasets are never part of it."""
     folders = [(folder, "scratch: of one attempt") for folder in _scratch(settings.scratch)]
+    if settings.home in settings.scratch.parents:
+        folders.append((settings.scratch / "dask", "scratch: of Dask workers"))
     if not scratch_only and settings.home.is_dir():
         folders += [(settings.home / name, what) for name, what in _STATE.items()]
         folders += [(folder, _STATE["postgres"]) for folder in _kept_aside(settings.home)]

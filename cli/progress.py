@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from cli.tally import Tally, outcome_of
-from cli.wording import duration, json_line, jsonable, plural
+from cli.wording import duration, json_line, jsonable, plural, whole_seconds
 from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES
 from flows.request import Note, Published, RecordingEnded, RecordingStarted, StageChanged, Started
 from infra.sizes import format_bytes
@@ -68,7 +68,7 @@ def event_object(event: ProgressEvent) -> dict[str, object]:
 
 def ending(report: AttemptReport) -> str:
     """How one attempt ended, in a line."""
-    seconds = f" in {duration(sum(report.stage_seconds.values()))}" if report.stage_seconds else ""
+    seconds = f" in {duration(whole_seconds(report.stage_seconds))}" if report.stage_seconds else ""
     measured = f", {format_bytes(report.measured_bytes)} of memory" if report.measured_bytes is not None else ""
     outcome = outcome_of(report)
     if outcome == "done":

@@ -9,7 +9,7 @@ import typer
 
 from cli.runtime import has_state, prepare, reading, target_url
 from cli.status import unknown
-from cli.wording import duration, json_line, jsonable
+from cli.wording import duration, in_order, json_line, jsonable
 from contract.codes import FAILURE_SENTENCES, MAX_COUNTED_ATTEMPTS, PENDING_SENTENCES, WHY_DUE_SENTENCES
 from contract.errors import Refused
 from contract.times import utc_stamp
@@ -163,9 +163,9 @@ def _attempt_lines(number: int, attempt: AttemptRecord, *, tracebacks: bool) -> 
         f"{format_bytes(attempt.permitted_bytes)} permitted, {measured}"
     )
     if attempt.stage_seconds:
-        yield "  seconds    " + ", ".join(f"{stage} {duration(s)}" for stage, s in attempt.stage_seconds.items())
+        yield "  seconds    " + ", ".join(f"{stage} {duration(s)}" for stage, s in in_order(attempt.stage_seconds))
     if attempt.stage_bytes:
-        yield "  bytes      " + ", ".join(f"{stage} {format_bytes(b)}" for stage, b in attempt.stage_bytes.items())
+        yield "  bytes      " + ", ".join(f"{stage} {format_bytes(b)}" for stage, b in in_order(attempt.stage_bytes))
     yield f"  worker     {attempt.worker}, {attempt.route}, scratch {format_bytes(attempt.scratch_bytes)}"
     yield f"  versions   zarrmill {attempt.zarrmill}, engine {attempt.engine}, biosigIO {attempt.biosigio}"
     if attempt.error:

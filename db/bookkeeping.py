@@ -63,6 +63,7 @@ class Callback(Base):
         Index("ix_callbacks_waiting", "dataset_pk", "pk", postgresql_where=text("delivered_at IS NULL")),
         CheckConstraint("status IN ('converting', 'ready', 'failed')", name="status"),
         CheckConstraint("(delivered_at IS NULL) = (body IS NOT NULL)", name="body_until_delivered"),
+        CheckConstraint("delivered_at IS NULL OR taken_until IS NULL", name="delivered_is_not_taken"),
         CheckConstraint("octet_length(body) <= 16777216 AND length(last_error) <= 4000", name="thin"),
     )
     pk: Mapped[Key]
@@ -74,6 +75,7 @@ class Callback(Base):
     delivered_at: Mapped[datetime | None]
     tries: Mapped[int] = mapped_column(Integer, server_default=text("0"))
     next_try_at: Mapped[Moment]
+    taken_until: Mapped[datetime | None]
     last_error: Mapped[str | None]
 
 

@@ -33,21 +33,25 @@ class Delivery:
     tries: int
 
 
+_DROP_STALE = text("""
+    DELETE FROM callbacks k
+    WHERE k.status = 'converting' AND k.delivered_at IS NULL
+      AND (k.taken_until IS NULL OR k.taken_until <= (SELECT zarrmill_now()))
+      AND EXISTS (SELECT FROM callbacks t WHERE t.run_id = k.run_id AND t.status <> 'converting')
+""")
+
+
 def enqueue(c: Connection, *, run: Run, status: Literal["converting", "ready", "failed"], body: bytes) -> bool:
     """Put a callback of this run into the outbox; False when an equal status is there already.
 
-    A terminal status drops the run's ``converting`` that was not delivered: it would only be stale.
+    A terminal status drops the run's ``converting`` that was not delivered: it would only be stale. One that is being
+    delivered at this moment stays until that is decided, and is told first.
 
     Raises
     ------
     LostLease
         The run already told another terminal status, or ``converting`` comes after the terminal one.
     """
-    if status != "converting":
-        c.execute(
-            text("DELETE FROM callbacks WHERE run_id = :run AND status = 'converting' AND delivered_at IS NULL"),
-            {"run": run.id},
-        )
     added = c.execute(
         text("""
             INSERT INTO callbacks (dataset_pk, run_id, status, body)
@@ -59,6 +63,7 @@ def enqueue(c: Connection, *, run: Run, status: Literal["converting", "ready", "
         {"dataset": run.dataset_pk, "run": run.id, "status": status, "body": body},
     )
     if added.rowcount == 1:
+        c.execute(_DROP_STALE)
         return True
     if (
         c.scalar(
@@ -76,6 +81,7 @@ def due_deliveries(c: Connection, *, limit: int = 20) -> list[Delivery]:
     Commit before delivering. Then say ``delivered`` or ``failed_delivery``, and ask again: the next of a dataset comes
     only after the one before it.
     """
+    c.execute(_DROP_STALE)
     rows = c.execute(
         text("""
             WITH first AS (
@@ -83,9 +89,10 @@ def due_deliveries(c: Connection, *, limit: int = 20) -> list[Delivery]:
             ), taken AS (
                 SELECT k.pk FROM callbacks k JOIN first USING (pk)
                 WHERE k.delivered_at IS NULL AND k.next_try_at <= (SELECT zarrmill_now())
+                  AND (k.taken_until IS NULL OR k.taken_until <= (SELECT zarrmill_now()))
                 ORDER BY k.pk LIMIT :limit FOR UPDATE OF k SKIP LOCKED
             ), moved AS (
-                UPDATE callbacks k SET tries = tries + 1, next_try_at = zarrmill_now() + make_interval(secs => :taken_s)
+                UPDATE callbacks k SET tries = tries + 1, taken_until = zarrmill_now() + make_interval(secs => :taken_s)
                 FROM taken WHERE k.pk = taken.pk
                 RETURNING k.pk, k.dataset_pk, k.run_id, k.status, k.body, k.tries
             )
@@ -101,7 +108,7 @@ def delivered(c: Connection, *, pk: int) -> None:
     """Note that a callback was accepted; its body is dropped. Noted before is fine."""
     c.execute(
         text("""
-            UPDATE callbacks SET delivered_at = zarrmill_now(), body = NULL, last_error = NULL
+            UPDATE callbacks SET delivered_at = zarrmill_now(), body = NULL, last_error = NULL, taken_until = NULL
             WHERE pk = :pk AND delivered_at IS NULL
         """),
         {"pk": pk},
@@ -113,7 +120,7 @@ def failed_delivery(c: Connection, *, pk: int, error: str) -> None:
     c.execute(
         text("""
             UPDATE callbacks
-            SET last_error = left(:error, 4000),
+            SET last_error = left(:error, 4000), taken_until = NULL,
                 next_try_at = zarrmill_now() + LEAST(interval '6 hours', interval '1 minute' * power(2, LEAST(tries, 12) - 1))
             WHERE pk = :pk AND delivered_at IS NULL
         """),

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from contract.codes import FAILURE_SENTENCES
+from contract.errors import ZarrmillError
 from contract.index import FailureEntry
+from contract.redact import error_line
 from contract.times import utc_stamp
 from db import recordings, runs
 from flows.fan_out import fan_out
@@ -31,13 +33,12 @@ if TYPE_CHECKING:
     from flows.request import RunSummary
     from flows.session import Session
     from tasks.convert.order import AttemptReport
+    from tasks.plan.planned import PlannedRecording
     from tasks.publish.dataset import Published
 
-__all__ = ["Tally", "carry_out", "edition_of"]
+__all__ = ["Tally", "carry_out"]
 
 log = logging.getLogger("zarrmill.flows.conversion")
-
-Stage = "Callable[[str, Callable[[], None]], None]"
 
 
 @dataclass(slots=True)
@@ -49,9 +50,11 @@ class Tally:
     pending: dict[str, AttemptReport] = field(default_factory=dict)
     workers_lost: int = 0
     measured: int = 0
+    zarrs: dict[str, str] = field(default_factory=dict)
 
     def add(self, report: AttemptReport, zarr: str) -> None:
         """Count one attempt. What is tried again in the same run counts by how it ended last."""
+        self.zarrs[report.path] = zarr
         self.failed.pop(report.path, None)
         self.pending.pop(report.path, None)
         self.measured += report.measured_bytes is not None
@@ -99,37 +102,50 @@ def carry_out(
     began = time.monotonic()
     tally = Tally()
     to_convert = session.plan.of(PlannedAction.CONVERT)
-    session.on_event(
-        Started(
-            dataset_id=session.dataset.dataset_id,
-            run_number=session.run.number,
-            discovered=len(session.plan.recordings),
-            to_convert=len(to_convert),
-            bytes=sum(planned.recording.size_bytes for planned in to_convert),
-        )
-    )
+    session.on_event(_started(session, to_convert))
     deliver_due(session.engine, session.settings)
     if to_convert and session.stop.state == "go":
         _note_stage(session, "converting")
         stage("convert-recordings", lambda: _convert(session, client(), tally))
     session.check_lease()
-    published: list[Published] = []
+    done: list[Published] = []
     _note_stage(session, "publishing")
-    stage("publish-dataset", lambda: published.append(_publish(session, tally)))
+    stage("publish-dataset", lambda: done.append(_publish(session, tally)))
+    (published,) = done
     session.on_event(PublishedEvent(kind="final"))
-    _end(session, tally, published[0])
-    session.on_event(StageChanged(stage="publishing the catalog"))
-    catalog = publish_catalog(session.engine, session.survey.target)
-    if catalog.changed:
-        session.on_event(PublishedEvent(kind="catalog"))
+    _end(session, tally, published)
+    catalog_changed, notes = _catalog(session)
     deliver_due(session.engine, session.settings)
     return summarise(
         session,
         converted=len(tally.converted),
-        changed=published[0].changed or bool(tally.converted or published[0].removed) or catalog.changed,
-        notes=_disclosures(published[0]),
+        changed=published.changed or bool(tally.converted or published.removed) or catalog_changed,
+        notes=(*_disclosures(published), *notes),
         seconds=time.monotonic() - began,
     )
+
+
+def _started(session: Session, to_convert: tuple[PlannedRecording, ...]) -> Started:
+    return Started(
+        dataset_id=session.dataset.dataset_id,
+        run_number=session.run.number,
+        discovered=len(session.plan.recordings),
+        to_convert=len(to_convert),
+        bytes=sum(planned.recording.size_bytes for planned in to_convert),
+    )
+
+
+def _catalog(session: Session) -> tuple[bool, tuple[str, ...]]:
+    """Bring the catalog up to date; whether it changed. The dataset is published already, so trouble is a note only."""
+    session.on_event(StageChanged(stage="publishing the catalog"))
+    try:
+        catalog = publish_catalog(session.engine, session.survey.target)
+    except (OSError, ZarrmillError) as error:
+        log.warning("the catalog was not published: %s", error_line(error))
+        return False, ("the catalog could not be brought up to date; the next run tries again",)
+    if catalog.changed:
+        session.on_event(PublishedEvent(kind="catalog"))
+    return catalog.changed, ()
 
 
 def _note_stage(session: Session, what: str) -> None:
@@ -169,7 +185,7 @@ def _stop_word(session: Session) -> str | None:
     return None if session.stop.state == "go" else session.stop.state
 
 
-def edition_of(session: Session, tally: Tally) -> Edition:
+def _edition(session: Session, tally: Tally) -> Edition:
     """What a publication at this moment of the run says about itself."""
     return Edition(
         dataset=session.dataset,
@@ -182,7 +198,7 @@ def edition_of(session: Session, tally: Tally) -> Edition:
 
 def _publish(session: Session, tally: Tally) -> Published:
     scratch = private_folder(session.settings.scratch)
-    return publish(session.engine, session.survey.target, session.run, edition_of(session, tally), scratch=scratch)
+    return publish(session.engine, session.survey.target, session.run, _edition(session, tally), scratch=scratch)
 
 
 def _end(session: Session, tally: Tally, published: Published) -> None:
@@ -192,7 +208,7 @@ def _end(session: Session, tally: Tally, published: Published) -> None:
         discovered_count=len(session.plan.recordings),
         converted=tuple(sorted(tally.converted)),
         failed=tally.unsuccessful,
-        data_failures=tuple(_failure(session, tally.failed[path]) for path in sorted(tally.failed)),
+        data_failures=tuple(_failure(tally.failed[path], tally.zarrs[path]) for path in sorted(tally.failed)),
         pending_count=published.coverage.pending,
         not_attempted_count=published.not_attempted_count,
         deterministic=tally.deterministic,
@@ -216,7 +232,7 @@ def _end(session: Session, tally: Tally, published: Published) -> None:
     session.ended = True
 
 
-def _failure(session: Session, report: AttemptReport) -> FailureEntry:
+def _failure(report: AttemptReport, zarr: str) -> FailureEntry:
     assert report.code is not None, "a failed attempt has a code"
     zarr = next(one.recording.zarr for one in session.plan.recordings if one.recording.path == report.path)
     return FailureEntry(

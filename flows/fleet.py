@@ -68,6 +68,11 @@ class Fleet:
         self.largest_seen_bytes = 0
         self._unusable: set[str] = set()
 
+    @property
+    def is_reachable(self) -> bool:
+        """Whether the client is connected to the scheduler."""
+        return self._client.status == "running"
+
     def refresh(self) -> FleetChange:
         """Ask the scheduler who is there; a new worker is used once it has said that it runs this version.
 
@@ -78,7 +83,12 @@ class Fleet:
         OSError
             The scheduler does not answer.
         """
-        info: Mapping[str, Mapping[str, Any]] = self._client.scheduler_info(n_workers=-1)["workers"]
+        if not self.is_reachable:
+            # Its workers close themselves, and every future of ours is cancelled. A call would wait for it.
+            left = tuple(self.workers.values())
+            self.workers.clear()
+            return FleetChange((), left)
+        info: Mapping[str, Mapping[str, Any]] = self._client.scheduler_info(n_workers=-1).get("workers", {})
         there = {address: worker for address, worker in info.items() if worker.get("status") == "running"}
         left = tuple(self.workers.pop(address) for address in list(self.workers) if address not in there)
         self._unusable &= there.keys()

@@ -89,6 +89,8 @@ class Stages:
 
     def stop_all(self, in_flight: list[InFlight]) -> None:
         """Ask the workers to end these attempts as released."""
+        if self.client.status != "running":
+            return
         by_worker: dict[str, list[UUID]] = {}
         for one in in_flight:
             by_worker.setdefault(one.worker.address, []).append(one.attempt_id)

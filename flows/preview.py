@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from contract.times import utc_stamp
+from db import recordings
 from db.migrate import upgrade
 from flows.orders import projection_of
 from flows.request import Preview, PreviewRow
@@ -56,30 +57,53 @@ def preview(settings: Settings, request: ReconvertRequest) -> Preview:
     with opened_database(settings) as (engine, _url):
         surveyed = survey(settings, engine, request)
         planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)
+        standing = _standing(engine, surveyed)
         return Preview(
             dataset_id=surveyed.choice.dataset_id,
             is_new=surveyed.choice.registered is None,
             source=surveyed.source.url,
             target=surveyed.target.url,
             source_commit=surveyed.commit,
-            rows=tuple(_preview_row(surveyed, one) for one in planned.recordings),
+            rows=tuple(_preview_row(surveyed, one, standing) for one in planned.recordings),
             dropped=planned.dropped,
             documents_current=documents_are_current(engine, surveyed, planned),
             notes=surveyed.notes,
         )
 
 
-def _preview_row(surveyed: Survey, one: PlannedRecording) -> PreviewRow:
+def _standing(engine: Engine, surveyed: Survey) -> dict[str, str]:
+    """By path, the code of a verdict that stands and the reason of what waits."""
+    dataset = surveyed.choice.registered
+    if dataset is None:
+        return {}
+    with engine.connect() as c:
+        states = recordings.snapshot(c, dataset=dataset)
+    return {state.path: word.value for state in states if (word := state.code or state.reason) is not None}
+
+
+def _preview_row(surveyed: Survey, one: PlannedRecording, standing: dict[str, str]) -> PreviewRow:
     needs = projection_of(surveyed, one.recording) if one.action is PlannedAction.CONVERT else None
     return PreviewRow(
         path=one.recording.path,
         action=one.action.value,
-        why=one.why.value if one.why else (one.failure[0].value if one.failure else None),
+        why=_why(one, standing),
         changed=tuple(str(change) for change in one.changed),
         size_bytes=one.recording.size_bytes,
         projected_bytes=needs.projected_bytes if needs else None,
         scratch_bytes=needs.scratch_bytes if needs else None,
     )
+
+
+def _why(one: PlannedRecording, standing: dict[str, str]) -> str | None:
+    match one.action:
+        case PlannedAction.CONVERT:
+            return one.why.value if one.why else None
+        case PlannedAction.FAIL:
+            return one.failure[0].value if one.failure else None
+        case PlannedAction.KEEP_FAILED | PlannedAction.WAIT:
+            return standing.get(one.recording.path)
+        case PlannedAction.CARRY:
+            return None
 
 
 def documents_are_current(engine: Engine, surveyed: Survey, planned: Plan) -> bool:

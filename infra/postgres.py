@@ -22,7 +22,7 @@ import psycopg
 from psycopg import sql
 
 from contract.errors import Refused
-from infra.postgres_place import NAMESPACE, PORT, debian_binaries, embedded_binaries, namespaces_work, server_user
+from infra.postgres_place import PORT, debian_binaries, embedded_binaries, namespace_prefix, server_user
 from infra.processes import ServerFailed, command_line, end_process, is_running, running_in
 
 __all__ = ["PostgresServer", "ServerFailed", "debian_binaries", "embedded_binaries"]
@@ -277,7 +277,7 @@ class PostgresServer:
             ) from error
 
     def _wrapped(self, command: list[str]) -> list[str]:
-        return [*NAMESPACE, "--", *command] if os.geteuid() == 0 and namespaces_work() else command
+        return [*(namespace_prefix() or ()), *command] if os.geteuid() == 0 else command
 
     def _reap(self) -> None:
         if self._process is not None:

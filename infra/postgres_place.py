@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from functools import cache
@@ -14,19 +15,17 @@ from contract.errors import Refused
 from infra.home import Home
 
 __all__ = [
-    "NAMESPACE",
     "PORT",
     "debian_binaries",
     "embedded_binaries",
     "folders_outside",
-    "namespaces_work",
+    "namespace_prefix",
     "place",
     "server_user",
     "socket_folder",
 ]
 
-NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
-"""Prefix of a command that root runs as what looks like user 1000, in a user namespace of its own."""
+_NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 PORT = 5432
 """The number in the name of the socket; nothing listens on a network."""
 _NOBODY = 65534
@@ -53,16 +52,24 @@ def debian_binaries(major: int) -> Path:
 
 
 @cache
-def namespaces_work() -> bool:
-    """Whether this user may make a user namespace here; containers and hardened kernels may forbid it."""
+def namespace_prefix() -> tuple[str, ...] | None:
+    """What to put before a command so that root runs it as what looks like user 1000; None where that is forbidden.
+
+    Containers and hardened kernels may forbid user namespaces, and minimal ones lack the program.
+    """
+    program = shutil.which(_NAMESPACE[0])
+    if program is None:
+        return None
+    prefix = (program, *_NAMESPACE[1:], "--")
     try:
-        return subprocess.run([*NAMESPACE, "true"], capture_output=True, timeout=20, check=False).returncode == 0
+        probed = subprocess.run([*prefix, "true"], capture_output=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return False
+        return None
+    return prefix if probed.returncode == 0 else None
 
 
 def _runs_as_nobody() -> bool:
-    return os.geteuid() == 0 and not namespaces_work()
+    return os.geteuid() == 0 and namespace_prefix() is None
 
 
 def server_user() -> int | None:
@@ -114,7 +121,7 @@ def place(home: Home) -> Path:
         return usual
     if usual.exists():
         raise Refused(
-            f"{usual} cannot be used, because root may not run Postgres and `{' '.join(NAMESPACE)} true` fails here; allow user namespaces, run as another user, or name a Postgres in ZARRMILL_DATABASE_URL"
+            f"{usual} cannot be used, because root may not run Postgres and `{' '.join(_NAMESPACE)} true` fails here; allow user namespaces, run as another user, or name a Postgres in ZARRMILL_DATABASE_URL"
         )
     return _own(aside, nobody=True) / "data"
 

@@ -75,18 +75,20 @@ class PrefectServer:
         """The number of the server's process."""
         return self._process.pid if self._process else None
 
-    def start(self) -> None:
-        """Return when the server is healthy.
-
-        Raises
-        ------
-        ServerFailed
-            It ended, or was not healthy in time.
-        """
+    def launch(self) -> None:
+        """Begin the server's process, which waits for its database. Its imports take 4 s, longer than a Postgres needs."""
         handle = self._socket.fileno()
         with self._log_path.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "infra.prefect_server", str(handle), str(os.getpid())],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "infra.prefect_server",
+                    str(handle),
+                    str(os.getpid()),
+                    str(self._socket_dir),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -95,6 +97,17 @@ class PrefectServer:
                 pass_fds=[handle],
                 start_new_session=True,
             )
+
+    def start(self) -> None:
+        """Return when the server is healthy, having launched it unless it runs.
+
+        Raises
+        ------
+        ServerFailed
+            It ended, or was not healthy in time.
+        """
+        if not self.alive():
+            self.launch()
         deadline = time.monotonic() + _START_TIMEOUT_S
         while answers(self.url, timeout_s=1.0) is not None:
             if not self.alive():
@@ -165,20 +178,26 @@ def _listen(port_file: Path) -> socket.socket:
     raise ServerFailed("no port of 127.0.0.1 is free for our Prefect server")
 
 
-def _serve(handle: int, parent: int) -> None:
+def _serve(handle: int, parent: int, socket_dir: str) -> None:
     """Be the server: answer on the inherited socket until a signal, or the end of the parent."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return
+    import psycopg
     import uvicorn
     from prefect.server.api.server import create_app
 
+    while True:
+        # without end: the parent is the one who loses patience
+        try:
+            psycopg.connect(host=socket_dir, user="postgres", dbname="prefect", connect_timeout=5).close()
+            break
+        except psycopg.OperationalError:
+            time.sleep(0.05)
     listener = socket.socket(fileno=handle)
-    server = uvicorn.Server(
-        uvicorn.Config(create_app, factory=True, log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
-    )
-    server.run(sockets=[listener])
+    config = uvicorn.Config(create_app, factory=True, log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]), int(sys.argv[2]))
+    _serve(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

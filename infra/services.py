@@ -5,6 +5,7 @@ Both are the ones that settings name, or our own, started on demand and shared b
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -25,7 +26,7 @@ from infra.locks import holding, is_held, try_take
 from infra.postgres import PostgresServer
 from infra.postgres_place import embedded_binaries, place, socket_folder
 from infra.prefect_server import answers
-from infra.processes import ServerFailed
+from infra.processes import ServerFailed, command_line
 
 if TYPE_CHECKING:
     # pydantic is not for the supervisor, which imports this module and must start at once
@@ -151,9 +152,13 @@ def _alone(home: Home, service: str, patience_s: float) -> Iterator[None]:
 
 def _tell_to_end(files: ServiceFiles) -> None:
     try:
-        os.kill(int(files.supervisor.read_text()), signal.SIGTERM)
+        supervisor = int(files.supervisor.read_text())
     except (OSError, ValueError):
-        log.debug("the supervisor is just beginning or ending")
+        return
+    # one that has only just begun has not written its number yet, and the old number may be a stranger's by now
+    if "infra.supervisor" in command_line(supervisor):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(supervisor, signal.SIGTERM)
 
 
 def _ensure(home: Home, service: str, files: ServiceFiles) -> str:

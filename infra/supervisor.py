@@ -172,14 +172,16 @@ class _WithDatabases:
 @contextmanager
 def _prefect(home: Home) -> Iterator[tuple[Server, str]]:
     files = home.service("prefect")
-    with in_use(home, "postgres"):
-        server = PrefectServer(
-            home.prefect, socket_folder(home), port_file=home.run / "prefect.port", log_path=files.server_log
-        )
-        try:
+    server = PrefectServer(
+        home.prefect, socket_folder(home), port_file=home.run / "prefect.port", log_path=files.server_log
+    )
+    try:
+        # side by side with the start of Postgres, which a cold start would otherwise wait for first
+        server.launch()
+        with in_use(home, "postgres"):
             yield server, server.url
-        finally:
-            server.close()
+    finally:
+        server.close()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -93,9 +93,12 @@ def _rows(engine: Engine, target: Target, live: Stored | None) -> list[CatalogRo
         known = {dataset.dataset_id for dataset in datasets.list_datasets(c, target=target.url)}
     rows = [_row(target, row) for row in facts]
     former = _parsed(live)
-    for row in former.datasets if former else ():
-        if row.dataset_id not in known and target.etag(index_key(row.dataset_id)) is not None:
-            rows.append(row.model_copy(update={"index_url": _index_url(target, row.dataset_id)}))
+    theirs = [row for row in former.datasets if row.dataset_id not in known] if former else []
+    rows += [
+        row.model_copy(update={"index_url": _index_url(target, row.dataset_id)})
+        for row in theirs
+        if target.etag(index_key(row.dataset_id)) is not None
+    ]
     return sorted(rows, key=lambda row: row.dataset_id)
 
 

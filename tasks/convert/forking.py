@@ -144,7 +144,7 @@ class ForkServer:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tasks.convert.fork_server", str(theirs.fileno()), *self._preload],
+                [sys.executable, "-P", "-m", "tasks.convert.fork_server", str(theirs.fileno()), *self._preload],
                 env=self._environment,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,

@@ -9,7 +9,8 @@ __all__ = ["POINTER_LIMIT_BYTES", "key_of_link", "key_of_pointer", "key_size_byt
 POINTER_LIMIT_BYTES = 1024
 """Files from this size on are content; an unlocked pointer is one short line."""
 
-_LINK = re.compile(r"(?:^|/)annex/objects/(?:[^/]+/)*(?P<key>[^/]+)/(?P=key)$")
+# A key is BACKEND, fields and a name behind "--": without that a link could call any file content of an annex.
+_LINK = re.compile(r"(?:^|/)annex/objects/(?:[^/]+/)*(?P<key>[A-Z0-9_]+(?:-[A-Za-z][^/-]*)*--[^/]+)/(?P=key)$")
 _POINTER = re.compile(rb"\A/annex/objects/(?P<key>[^/\s\x00]+)\s*\Z")
 _SIZE = re.compile(r"s([0-9]+)")
 

@@ -68,7 +68,8 @@ def _linked(root: str, full: str, path: str, *, hash_signals: bool) -> TreeEntry
     except OSError:
         behind = None
     if key is not None:
-        here = behind is not None and key_of_link(target) == key
+        # The object store may itself lie behind a link, so only the name of the object is compared.
+        here = behind is not None and target.endswith(f"/{key}")
         return TreeEntry(key_size_bytes(key), f"annex:{key}", None if here else Absence.NOT_FETCHED)
     if behind is None:
         return TreeEntry(None, f"link:{text}", Absence.DANGLING)

@@ -19,6 +19,14 @@ __all__ = ["head_commit"]
 
 _WAY_OUT = "or pass --allow-dirty to publish under a hash of the files instead"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_LEADING_ELSEWHERE = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+)
 _NAMED = 5
 _TIMEOUT_S = 600.0
 
@@ -26,8 +34,8 @@ _TIMEOUT_S = 600.0
 def head_commit(root: Path, matters: Collection[str]) -> str | None:
     """HEAD of the checkout whose toplevel is ``root``; None when there is none.
 
-    git is told the folder and never searches above it: a dataset inside somebody else's clone would otherwise get the
-    commit of that clone.
+    git may not search above the folder: a dataset inside somebody else's clone would otherwise get the commit of that
+    clone. Its refusal to work in a folder that another user owns is kept, because that user's configuration would run.
 
     Raises
     ------
@@ -40,8 +48,7 @@ def head_commit(root: Path, matters: Collection[str]) -> str | None:
         raise Refused(
             f"{root} is a git checkout, but there is no git here to ask for its commit: install git, {_WAY_OUT}."
         )
-    inside = _git(root, "rev-parse", "--git-dir")
-    if inside.returncode:
+    if not _is_toplevel(root):
         return None
     head = _git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     commit = head.stdout.decode("ascii", "replace").strip()
@@ -57,6 +64,15 @@ def head_commit(root: Path, matters: Collection[str]) -> str | None:
         more = f" and {len(differing) - _NAMED} more" if len(differing) > _NAMED else ""
         raise Refused(f"Not as committed in {root}: {some}{more}. Commit these changes, {_WAY_OUT}.")
     return commit
+
+
+def _is_toplevel(root: Path) -> bool:
+    answer = _git(root, "rev-parse", "--show-toplevel")
+    if answer.returncode and b"not a git repository" in answer.stderr:
+        return False
+    if answer.returncode:
+        raise _unanswered(root, answer)
+    return os.path.realpath(os.fsdecode(answer.stdout.removesuffix(b"\n"))) == str(root)
 
 
 def _differing(root: Path, matters: Collection[str]) -> set[str]:
@@ -81,15 +97,33 @@ def _paths(listing: bytes) -> list[str]:
 def _asked(root: Path, *arguments: str) -> bytes:
     answer = _git(root, *arguments)
     if answer.returncode:
-        first = answer.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise Refused(f"git could not say whether {root} is as committed ({first}): mend the checkout, {_WAY_OUT}.")
+        raise _unanswered(root, answer)
     return answer.stdout
 
 
+def _unanswered(root: Path, answer: subprocess.CompletedProcess[bytes]) -> Refused:
+    first = answer.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+    return Refused(f"git could not say whether {root} is as committed ({first}): mend the checkout, {_WAY_OUT}.")
+
+
 def _git(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    # The folder is not ours: no hook and no monitor of its configuration runs, and no lock is left in it.
-    command = ["git", "--no-optional-locks", f"--git-dir={root / '.git'}", f"--work-tree={root}"]
-    command += ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
+    # Variables that a hook or a shell of the caller left would lead git elsewhere. The folder is not ours: no hook and no
+    # monitor of its configuration runs, and no lock is left in it.
+    command = [
+        "env",
+        *(f"--unset={name}" for name in _LEADING_ELSEWHERE),
+        f"GIT_CEILING_DIRECTORIES={root.parent}",
+        "LC_ALL=C",
+    ]
+    command += [
+        "git",
+        "--no-optional-locks",
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "core.hooksPath=/dev/null",
+        *arguments,
+    ]
     try:
         return subprocess.run(
             command, cwd=root, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S

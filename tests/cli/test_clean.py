@@ -26,6 +26,7 @@ def lived_in(home: Path) -> Path:
     plant(home / "leases" / "a.lock")
     plant(home / "scratch" / str(uuid4()) / "source" / "x.edf", 5000)
     plant(home / "scratch" / "notes.txt")
+    plant(home / "scratch" / "dask" / "worker" / "x")
     plant(home / "thesis" / "chapter1.tex")
     return home
 
@@ -49,6 +50,7 @@ def test_with_execute_what_was_named_is_gone_and_the_rest_stays(
     assert said["executed"] is True
     assert {Path(row["path"]).name for row in said["remove"]} >= {"logs", "leases"}
     assert not (lived_in / "leases").exists()
+    assert not (lived_in / "scratch" / "dask").exists()
     assert not any(path.suffix == ".edf" for path in lived_in.rglob("*"))
     assert (lived_in / "thesis" / "chapter1.tex").exists()
     assert (lived_in / "scratch" / "notes.txt").exists()
@@ -59,9 +61,10 @@ def test_scratch_alone_can_be_removed_from_a_folder_shared_with_others(
 ) -> None:
     shared = tmp_path / "shared"
     ours, theirs = plant(shared / str(uuid4()) / "x.edf"), plant(shared / "their-work" / "y.edf")
+    plant(shared / "dask" / "theirs")
     monkeypatch.setenv("ZARRMILL_SCRATCH", str(shared))
     clean_home(execute=True, scratch_only=True, as_json=False)
-    assert (ours.parent.exists(), theirs.exists()) == (False, True)
+    assert (ours.parent.exists(), theirs.exists(), (shared / "dask").exists()) == (False, True, True)
     assert (lived_in / "logs" / "postgres.log").exists()
 
 

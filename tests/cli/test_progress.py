@@ -15,7 +15,7 @@ from rich.console import Console
 from cli.progress import JsonProgress, LiveProgress, PlainProgress, event_object
 from cli.summary import coverage_line, exit_code, summary_lines, summary_object
 from cli.tally import Tally
-from cli.wording import bounded, duration, json_line, plural
+from cli.wording import bounded, duration, in_order, json_line, plural, whole_seconds
 from contract.codes import FailureCode, PendingReason
 from flows.request import (
     MemoryInUse,
@@ -310,6 +310,13 @@ def test_the_summary_object_is_one_line_of_json() -> None:
     assert value["exit_code"] == 3
     assert value["failed_by_code"]["corrupt_or_truncated"] == ["a.edf", "c.edf"]
     assert value["discovered"] == value["stores"] + value["failures"] + value["pending"]
+
+
+def test_what_happens_inside_the_child_is_not_counted_twice() -> None:
+    stages = {"upload": 0.5, "read": 1.0, "child": 4.0, "convert": 2.5, "fetch": 1.0, "other": 9.0}
+    assert whole_seconds(stages) == 5.5
+    assert whole_seconds({"read": 1.0, "convert": 2.5}) == 3.5
+    assert [stage for stage, _ in in_order(stages)] == ["fetch", "child", "read", "convert", "upload", "other"]
 
 
 def test_small_wording() -> None:

@@ -128,7 +128,7 @@ def test_why_a_recording_waits(bench: Bench) -> None:
     assert "last error MemoryError: no room" in text
     assert "attempt 1  run 1, 2026-03-01T00:00:00Z, pending: memory_budget, counted" in lines
     assert "  memory     10B projected, 20B permitted, 19MiB measured" in lines
-    assert "  seconds    convert 19 s, fetch 0.5 s" in lines or "  seconds    fetch 0.5 s, convert 19 s" in lines
+    assert "  seconds    fetch 0.5 s, convert 19 s" in lines
     assert "  versions   zarrmill 0.1.0, engine 3, biosigIO 1.2.13" in lines
     assert any(line.startswith("  worker     tcp://10.0.0.5:1") for line in lines)
 

@@ -234,6 +234,25 @@ def test_the_bytes_do_not_depend_on_how_a_document_was_built(document: Index, da
     assert dump(Index.model_validate(shuffled)) == dump(document)
 
 
+def test_equal_documents_have_equal_bytes_whatever_the_order_or_sign_of_what_they_were_given() -> None:
+    here = StoreEntry(
+        path="a.edf",
+        zarr="a.zarr",
+        derived=False,
+        trial_types={"b": 1, "a": 2},
+        groups=[GroupEntry(name="g", duration_s=-0.0)],
+    )
+    there = StoreEntry(
+        path="a.edf",
+        zarr="a.zarr",
+        derived=False,
+        trial_types={"a": 2, "b": 1},
+        groups=(GroupEntry(name="g", duration_s=0),),
+    )
+    assert here == there
+    assert dump(here) == dump(there)
+
+
 def test_entries_of_another_number_than_the_head_says_are_not_written() -> None:
     head = IndexHead.model_validate(facts(1, 0, 0))
     with pytest.raises(ValueError, match="stores"):

@@ -208,6 +208,24 @@ def test_callbacks_of_a_dataset_are_delivered_in_order_and_again_until_accepted(
         assert c.scalar(text("SELECT count(body) FROM callbacks WHERE dataset_pk = :pk"), {"pk": bench.dataset.pk}) == 0
 
 
+def test_a_beginning_that_is_being_delivered_is_told_before_the_end_or_dropped(bench: Bench) -> None:
+    for accepted in (True, False):
+        run = bench.start(owner_is_gone=True)
+        with bench.begin() as c:
+            outbox.enqueue(c, run=run, status="converting", body=b"1")
+            [beginning] = due(c, bench)
+            outbox.enqueue(c, run=run, status="ready", body=b"2")
+            assert due(c, bench) == []
+            if accepted:
+                outbox.delivered(c, pk=beginning.pk)
+            else:
+                outbox.failed_delivery(c, pk=beginning.pk, error="503")
+            [end] = due(c, bench)
+            assert end.body == b"2"
+            outbox.delivered(c, pk=end.pk)
+        bench.wait(hours=1)
+
+
 def test_a_delivery_whose_command_died_is_given_to_the_next(bench: Bench) -> None:
     run = bench.start()
     with bench.begin() as c:

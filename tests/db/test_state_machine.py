@@ -328,8 +328,8 @@ def test_no_order_of_edges_makes_the_database_believe_anything_wrong(
     run_state_machine_as_test(
         lambda: Machine(engine),
         settings=settings(
-            max_examples=20 if postgres_version == 18 else 8,
-            stateful_step_count=30,
+            max_examples=15 if postgres_version == 18 else 5,
+            stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),

@@ -184,7 +184,11 @@ def test_the_largest_goes_first_and_to_the_worker_where_it_fits_most_tightly() -
     admission.set_worker("tight", Capacity(memory_bytes=40, scratch_bytes=0, slots=4))
     for key, memory in (("a", 10), ("b", 90), ("c", 35)):
         admission.add(Request(key=key, memory_bytes=memory))
-    assert [(one.request.key, one.worker) for one in admission.place(0)] == [("b", "wide"), ("c", "tight"), ("a", "wide")]
+    assert [(one.request.key, one.worker) for one in admission.place(0)] == [
+        ("b", "wide"),
+        ("c", "tight"),
+        ("a", "wide"),
+    ]
 
 
 def test_scratch_holds_back_the_large_and_lets_the_small_go() -> None:

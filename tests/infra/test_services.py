@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -18,7 +20,7 @@ import pytest
 from contract.errors import Refused
 from infra.home import Home
 from infra.locks import is_held
-from infra.postgres_place import place
+from infra.postgres_place import embedded_binaries, folders_outside, place
 from infra.processes import command_line, is_running, running_in, wait_gone
 from infra.services import database, stopped
 from infra.settings import Settings, load_settings
@@ -112,7 +114,7 @@ def test_five_commands_at_once_share_one_postmaster_which_goes_when_they_have_go
     _leave(commands[-1])
     left = time.monotonic()
     _eventually(lambda: not shared.supervisors(), "the supervisor leaves")
-    assert time.monotonic() - left < 12
+    assert time.monotonic() - left < 15
     assert not shared.postmasters()
     assert not shared.files.state.exists()
     assert not is_held(shared.files.users)
@@ -239,6 +241,35 @@ def test_a_stale_state_file_is_not_believed(shared: Place) -> None:
         )
     with database(shared.settings) as url:
         assert "nowhere" not in url
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another user's name")
+def test_where_root_may_make_no_namespace_another_user_runs_the_server(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    # without a PATH no program is found that makes one
+    command = [sys.executable, str(_USER), str(home.path)]
+    readable = all(folder.stat().st_mode & 0o001 for folder in embedded_binaries().parents)
+    try:
+        done = subprocess.run(
+            command, env={"PATH": "/nonexistent"}, input="", capture_output=True, text=True, check=False
+        )
+        if not readable:
+            assert "install zarrmill where every user may read it" in done.stderr
+            return
+        assert done.returncode == 0, done.stderr
+        (aside,) = folders_outside(home)
+        assert aside.parent == Path("/var/tmp")
+        assert (aside.stat().st_uid, (aside / "data").stat().st_uid) == (65534, 65534)
+        assert stat.S_IMODE(aside.stat().st_mode) == 0o700
+        _eventually(lambda: not is_held(home.service("postgres").supervisor), "the supervisor leaves")
+        # the other way of running must not begin an empty state beside it
+        done = subprocess.run(command, input="", capture_output=True, text=True, check=False)
+        assert done.returncode != 0
+        assert f"the data of this home lies in {aside}/data" in done.stderr
+    finally:
+        _eventually(lambda: not is_held(home.service("postgres").supervisor), "the supervisor leaves")
+        for folder in folders_outside(home):
+            shutil.rmtree(folder)
 
 
 def test_a_named_database_that_cannot_be_reached_is_refused_without_its_password(tmp_path: Path) -> None:

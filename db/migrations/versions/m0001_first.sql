@@ -241,10 +241,12 @@ CREATE TABLE callbacks (
     delivered_at TIMESTAMP WITH TIME ZONE,
     tries INTEGER DEFAULT 0 NOT NULL,
     next_try_at TIMESTAMP WITH TIME ZONE DEFAULT zarrmill_now() NOT NULL,
+    taken_until TIMESTAMP WITH TIME ZONE,
     last_error TEXT,
     CONSTRAINT pk_callbacks PRIMARY KEY (pk),
     CONSTRAINT ck_callbacks_status CHECK (status IN ('converting', 'ready', 'failed')),
     CONSTRAINT ck_callbacks_body_until_delivered CHECK ((delivered_at IS NULL) = (body IS NOT NULL)),
+    CONSTRAINT ck_callbacks_delivered_is_not_taken CHECK (delivered_at IS NULL OR taken_until IS NULL),
     CONSTRAINT ck_callbacks_thin CHECK (octet_length(body) <= 16777216 AND length(last_error) <= 4000),
     CONSTRAINT fk_callbacks_dataset_pk FOREIGN KEY(dataset_pk) REFERENCES datasets (pk) ON DELETE CASCADE,
     CONSTRAINT fk_callbacks_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE

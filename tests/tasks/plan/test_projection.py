@@ -17,7 +17,12 @@ HOUR = Header(n_channels=64, n_samples=3_600_000, rate_hz=1000.0, rates_hz=(1000
 # Peak above birth in MB of 64 channels x 60 minutes at 1000 Hz, measured with biosigIO 1.2.13 (import baseline 211 MB off).
 @pytest.mark.parametrize(
     ("name", "route", "measured_mb"),
-    [("edf", Route.STREAMED, 60), ("brainvision", Route.STREAMED, 60), ("fif", Route.STREAMED, 60), ("eeglab", Route.IN_MEMORY, 1370)],
+    [
+        ("edf", Route.STREAMED, 60),
+        ("brainvision", Route.STREAMED, 60),
+        ("fif", Route.STREAMED, 60),
+        ("eeglab", Route.IN_MEMORY, 1370),
+    ],
 )
 def test_the_formula_lies_above_what_was_measured_and_not_far(name: str, route: Route, measured_mb: int) -> None:
     found = project(load()[name], HOUR, 10**9, "eeg")
@@ -76,6 +81,8 @@ def test_what_was_learnt_raises_a_projection_and_never_lowers_it(learned: int) -
 def test_more_channels_or_samples_never_need_less(channels: int, samples: int, rate: float) -> None:
     for one in load().values():
         small = project(one, Header(n_channels=channels, n_samples=samples, rate_hz=rate, rates_hz=(rate,)), 1, "eeg")
-        large = project(one, Header(n_channels=channels + 1, n_samples=2 * samples, rate_hz=rate, rates_hz=(rate,)), 1, "eeg")
+        large = project(
+            one, Header(n_channels=channels + 1, n_samples=2 * samples, rate_hz=rate, rates_hz=(rate,)), 1, "eeg"
+        )
         assert large.floor_bytes >= small.floor_bytes
         assert large.scratch_bytes >= small.scratch_bytes

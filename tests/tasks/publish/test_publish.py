@@ -72,7 +72,9 @@ def test_a_first_publication_accounts_for_every_recording(press: Press) -> None:
     assert index.source_commit == COMMIT
     assert index.events_row_count == published.events_row_count == 4
     assert (published.changed, published.not_attempted_count, published.duration_s) == (True, 1, 8.0)
-    assert published.etag == press.edition().dataset.published.index_etag  # type: ignore[union-attr]
+    standing = press.edition().dataset.published
+    assert standing is not None
+    assert published.etag == standing.index_etag
     schema = json.loads((resources.files("contract") / "schemas/zarr-index-v3-local.json").read_text())
     jsonschema.validate(press.document("index.json"), schema)
 

@@ -37,6 +37,8 @@ def test_a_size_is_read_only_from_the_fields_before_the_name(key: str, size_byte
         (f"/elsewhere/.git/annex/objects/xX/4f/{KEY}/{KEY}", KEY),
         (f"../.git/annex/objects/xX/4f/{KEY}/other", None),
         (f"../objects/xX/4f/{KEY}/{KEY}", None),
+        ("annex/objects/passwd/passwd", None),
+        ("annex/objects/a/MD5-x--y/MD5-x--y", "MD5-x--y"),
         ("sub-01_eeg.edf", None),
         ("../notannex/objects/a/a/b", None),
     ],

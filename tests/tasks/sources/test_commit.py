@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -119,6 +120,23 @@ def test_a_checkout_without_a_commit_is_refused(dataset: Path) -> None:
     with pytest.raises(Refused, match="no commit yet"):
         commit_of(dataset)
     assert len(commit_of(dataset, allow_dirty=True)) == 40
+
+
+def test_a_callers_git_variables_do_not_lead_elsewhere(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = git(checkout, "rev-parse", "HEAD")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    assert commit_of(checkout) == head
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+def test_a_checkout_of_another_user_is_refused_as_git_refuses_it(checkout: Path) -> None:
+    os.chown(checkout, 1234, 1234)
+    os.chown(checkout / ".git", 1234, 1234)
+    with pytest.raises(Refused, match=r"dubious ownership.*--allow-dirty"):
+        commit_of(checkout)
 
 
 def test_a_worktree_and_a_submodule_are_checkouts_too(checkout: Path, tmp_path: Path) -> None:

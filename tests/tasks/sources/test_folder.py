@@ -93,6 +93,21 @@ def test_a_locked_annex_file_is_its_key_whether_or_not_its_content_is_here(datas
     assert (within.size_bytes, within.content_id, within.absent) == (4096, f"annex:{KEY}", None)
 
 
+def test_an_object_store_behind_a_link_holds_content_and_any_other_file_called_so_does_not(
+    dataset: Path, tmp_path: Path
+) -> None:
+    annexed(dataset, EDF, b"e" * 4096)
+    (dataset / ".git/annex/objects").rename(tmp_path / "store")
+    (dataset / ".git/annex/objects").symlink_to(tmp_path / "store")
+    assert open_source(str(dataset)).tree()[EDF].absent is None
+    write(tmp_path / "etc", {"passwd": b"secret"})
+    (dataset / "annex/objects").mkdir(parents=True)
+    (dataset / "annex/objects/passwd").symlink_to(tmp_path / "etc")
+    (dataset / EDF).unlink()
+    (dataset / EDF).symlink_to("../../annex/objects/passwd/passwd")
+    assert open_source(str(dataset)).tree()[EDF].absent is Absence.OUTSIDE
+
+
 def test_an_unlocked_annex_pointer_is_never_read_as_content(dataset: Path) -> None:
     write(dataset, {EDF: f"/annex/objects/{KEY}\n".encode(), TSV: f"/annex/objects/{KEY}\n".encode()})
     source = open_source(str(dataset))
