@@ -19,7 +19,7 @@ $(UV): requirements-bootstrap.txt
 
 $(VENV)/.installed: requirements.lock pyproject.toml $(UV)
 	@echo "installing zarrmill into $(VENV)"
-	@$(UV) pip install --quiet --require-hashes -r requirements.lock
+	@$(UV) pip install --quiet --compile-bytecode --require-hashes -r requirements.lock
 	@$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -26,12 +26,16 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Task:
+    """One recording: what it is charged and how long it takes."""
+
     memory_bytes: int
     seconds: float
 
 
 @dataclass(frozen=True)
 class Row:
+    """One line of the table; ratios are makespan over the lower bound, the last column is a part of the makespan."""
+
     workers: str
     mix: str
     tasks: int
@@ -74,12 +78,14 @@ MIXES: dict[str, Callable[[float, random.Random], float]] = {
 
 
 def make(mix: str, count: int, seed: int) -> list[Task]:
+    """Seeded recordings of one mix; sizes are log-uniform from 0.2 to 8 GiB."""
     rng = random.Random(seed)
     sizes = [2 ** rng.uniform(-2.3, 3) for _ in range(count)]
     return [Task(int(size * GIB), MIXES[mix](size, rng)) for size in sizes]
 
 
 def lower_bound(tasks: Sequence[Task], workers: Sequence[Capacity]) -> float:
+    """Seconds that no schedule can beat."""
     bound = max(task.seconds for task in tasks)
     for size in {0, *(worker.memory_bytes for worker in workers)}:
         only = [task for task in tasks if task.memory_bytes > size]
@@ -114,6 +120,7 @@ def ours(tasks: Sequence[Task], workers: Sequence[Capacity]) -> tuple[float, flo
 
 
 def first_fit(tasks: Sequence[Task], workers: Sequence[Capacity]) -> float:
+    """Makespan in order of arrival, each on the first worker with room, later ones passing those that do not fit."""
     free = [[worker.memory_bytes, worker.slots] for worker in workers]
     waiting = list(range(len(tasks)))
     now, ends = 0.0, list[tuple[float, int, int]]()
@@ -138,6 +145,7 @@ def first_fit(tasks: Sequence[Task], workers: Sequence[Capacity]) -> float:
 
 
 def dask_order(tasks: Sequence[Task], workers: Sequence[Capacity]) -> float:
+    """Makespan when each goes to a worker at once, and each worker runs its own queue in order."""
     queues: list[deque[int]] = [deque() for _ in workers]
     for key, task in enumerate(tasks):
         able = [n for n, worker in enumerate(workers) if worker.memory_bytes >= task.memory_bytes]
@@ -160,6 +168,7 @@ def dask_order(tasks: Sequence[Task], workers: Sequence[Capacity]) -> float:
 
 
 def measure(workers: str, mix: str, count: int, seeds: int) -> Row:
+    """One line of the table."""
     fleet = FLEETS[workers]
     ratios, fits, dasks, waits = [], [], [], []
     for seed in range(seeds):
@@ -184,6 +193,7 @@ def measure(workers: str, mix: str, count: int, seeds: int) -> Row:
 
 
 def decisions_per_second(count: int, workers: int) -> float:
+    """Placements a second of a whole simulated run."""
     fleet = [_capacity(16 + number, 8) for number in range(workers)]
     tasks = make("heavy tail", count, 1)
     begun = time.perf_counter()
@@ -192,6 +202,7 @@ def decisions_per_second(count: int, workers: int) -> float:
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true")

@@ -234,7 +234,6 @@ def _end(session: Session, tally: Tally, published: Published) -> None:
 
 def _failure(report: AttemptReport, zarr: str) -> FailureEntry:
     assert report.code is not None, "a failed attempt has a code"
-    zarr = next(one.recording.zarr for one in session.plan.recordings if one.recording.path == report.path)
     return FailureEntry(
         path=report.path,
         zarr=zarr,

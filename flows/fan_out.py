@@ -246,7 +246,7 @@ class _FanOut:
         if self._in_flight or self._limbo:
             self._busy_at = now
         patience_s = _NO_ROOM_S if self._dispatch.fleet.workers else _NO_WORKER_S
-        if now - self._busy_at < patience_s:
+        if now - self._busy_at < (0.0 if self._dispatch.fleet.is_closed else patience_s):
             return False
         why = "other commands hold this host's memory" if self._dispatch.fleet.workers else "there is no worker"
         _LOG.error("%s since %.0f s; %d recordings stay due", why, patience_s, len(self._dispatch.admission))

@@ -73,6 +73,11 @@ class Fleet:
         """Whether the client is connected to the scheduler."""
         return self._client.status == "running"
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client has given the scheduler up for good."""
+        return self._client.status in {"closing", "closed"}
+
     def refresh(self) -> FleetChange:
         """Ask the scheduler who is there; a new worker is used once it has said that it runs this version.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONVERTED", "ENDED", "InFlight", "Stages"]
 
+_LOG = logging.getLogger("zarrmill.flow")
 CONVERTED: Final = "converted"
 ENDED: Final = "ended"
 
@@ -43,7 +45,7 @@ class InFlight:
         """Give the futures back, so that the scheduler forgets them."""
         futures, self.futures = self.futures, None
         for future in futures or ():
-            if cancel:
+            if cancel and future.client.status == "running":
                 future.cancel()  # type: ignore[no-untyped-call]  # distributed has no types here
             future.release()  # type: ignore[no-untyped-call]  # distributed has no types here
 
@@ -95,4 +97,8 @@ class Stages:
         for one in in_flight:
             by_worker.setdefault(one.worker.address, []).append(one.attempt_id)
         for address, attempt_ids in by_worker.items():
-            self.client.run(attempt.abandon, attempt_ids, workers=[address], on_error="ignore")
+            try:
+                self.client.run(attempt.abandon, attempt_ids, workers=[address], on_error="ignore")
+            except OSError as error:
+                # The scheduler went this moment; with it every worker closes itself.
+                _LOG.warning("the worker %s could not be asked to stop: %s", address, error)

@@ -239,37 +239,58 @@ def cluster(
     ClusterFailed
         Our own scheduler or worker did not start.
     """
-    from distributed import Client
-
     with ExitStack() as stack:
         if settings.dask_address is not None:
-            try:
-                client = Client(settings.dask_address, set_as_default=False, timeout=15)  # type: ignore[no-untyped-call]  # distributed has no types
-            except OSError as error:
-                raise Refused(
-                    f"the Dask scheduler {settings.dask_address} does not answer; start it, or unset ZARRMILL_DASK_ADDRESS",
-                    detail=str(error),
-                ) from error
+            client = _client_of(settings.dask_address)
         else:
-            scheduler_file = Home(settings.home).run / f"dask-{os.getpid()}-{uuid4().hex[:8]}.json"
-            stack.callback(scheduler_file.unlink, missing_ok=True)
-            command = worker_command(
-                settings,
-                scheduler=str(scheduler_file),
-                memory_bytes=memory_bytes,
-                slots=workers,
-                workers_lock=workers_lock,
-                options=("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"),
+            client = _client_of_our_own(
+                stack, settings, database_url, slots=workers, memory_bytes=memory_bytes, workers_lock=workers_lock
             )
-            environment = worker_environment(settings, database_url)
-            ours = _Processes(Home(settings.home).logs / "workers.log", environment)
-            stack.callback(ours.stop)
-            ours.start(_scheduler_command(scheduler_file))
-            ours.start(command)
-            address = ours.address(scheduler_file)
-            client = Client(address, set_as_default=False, timeout=_START_TIMEOUT_S)  # type: ignore[no-untyped-call]  # as above
         stack.callback(client.close, timeout=2)
         yield client
+
+
+def _client_of(address: str) -> Client:
+    from distributed import Client
+
+    try:
+        return Client(address, set_as_default=False, timeout=6)  # type: ignore[no-untyped-call]  # distributed has no types
+    except OSError as error:
+        raise Refused(
+            f"the Dask scheduler {address} does not answer; start it, or unset ZARRMILL_DASK_ADDRESS",
+            detail=str(error),
+        ) from error
+
+
+def _client_of_our_own(
+    stack: ExitStack,
+    settings: Settings,
+    database_url: str | None,
+    *,
+    slots: int | None,
+    memory_bytes: int | None,
+    workers_lock: Path | None,
+) -> Client:
+    """A client of a scheduler and a worker that are started now, side by side, and that end with ``stack``."""
+    from distributed import Client
+
+    home = Home(settings.home)
+    scheduler_file = home.run / f"dask-{os.getpid()}-{uuid4().hex[:8]}.json"
+    stack.callback(scheduler_file.unlink, missing_ok=True)
+    command = worker_command(
+        settings,
+        scheduler=str(scheduler_file),
+        memory_bytes=memory_bytes,
+        slots=slots,
+        workers_lock=workers_lock,
+        options=("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"),
+    )
+    ours = _Processes(home.logs / "workers.log", worker_environment(settings, database_url))
+    stack.callback(ours.stop)
+    ours.start(_scheduler_command(scheduler_file))
+    ours.start(command)
+    address = ours.address(scheduler_file)
+    return Client(address, set_as_default=False, timeout=_START_TIMEOUT_S)  # type: ignore[no-untyped-call]  # as above
 
 
 def _scheduler_command(scheduler_file: Path) -> list[str]:

@@ -46,7 +46,7 @@ class Folders:
                 with_config.add(folder)
             elif name.startswith("c,rf"):
                 with_data.add(folder)
-        self._bti = (with_data & with_config) - {""}
+        self._bti = with_data & with_config
         self._known: dict[str, FolderRecording | None] = {"": None}
 
     def standing(self, folder: str) -> FolderRecording | None:

@@ -179,7 +179,7 @@ class SidecarIndex:
         self, asking: _Asking, found: list[_Candidate], prefer: Callable[[_Candidate], tuple[bool, ...]] = lambda _: ()
     ) -> _Candidate:
         """The candidate that is preferred, then has most parts, then comes first; equals are noted."""
-        ranked = sorted(found, key=lambda candidate: (prefer(candidate), len(candidate.parts), candidate.path))
+        ranked = sorted(found, key=lambda candidate: (prefer(candidate), -len(candidate.parts), candidate.path))
         first = ranked[0]
         rank = (prefer(first), len(first.parts))
         equals = [other.path for other in ranked[1:] if (prefer(other), len(other.parts)) == rank]

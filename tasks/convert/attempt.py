@@ -32,7 +32,6 @@ from tasks.convert.publish_store import publish_store
 from tasks.convert.verdict import Verdict, VerdictKind, classify, classify_exit
 from tasks.convert.worker_room import WorkerRoom, stage_key, worker_room
 from tasks.formats.protocol import Route
-from tasks.sources import open_source
 
 __all__ = ["Assignment", "Converted", "Fetched", "Outcome", "abandon", "convert", "fetch", "upload"]
 
@@ -110,7 +109,7 @@ def fetch(assignment: Assignment) -> Fetched | AttemptReport:
     def work(_held: HeldAttempt) -> Fetched:
         scratch = room.make_scratch(order.attempt_id)
         try:
-            open_source(order.source).fetch(order.recording.inputs(), scratch / "source")
+            room.source(order.source).fetch(order.recording.inputs(), scratch / "source")
         except FileNotFoundError as error:
             raise _SourceChanged from error
         primary = scratch / "source" / order.recording.members[0]
@@ -159,7 +158,7 @@ def upload(converted: Converted | AttemptReport) -> AttemptReport:
     room = worker_room()
 
     def work(held: HeldAttempt) -> AttemptReport:
-        if not open_source(order.source).unchanged(dict(order.inputs)):
+        if not room.source(order.source).unchanged(dict(order.inputs)):
             raise _SourceChanged
         row = publish_store(
             lambda statement: _edge(held, room, statement),

@@ -87,7 +87,7 @@ class ChildPool:
 
     def warm_up(self) -> int:
         """Start the fork server and one child now, so that the first recording need not wait; the server's threads."""
-        self._release(self._server.fork())
+        self._put_back(self._server.fork())
         return self._server.thread_count
 
     def run(
@@ -101,22 +101,18 @@ class ChildPool:
         cancelled: Callable[[], bool] = lambda: False,
         on_poll: Callable[[int], None] = lambda _bytes: None,
     ) -> ChildResult:
-        """Compute ``function(*args)`` in a child and return the result.
+        """What ``function(*args)`` returns in a child; it is given as ``module:name``, and arguments and result must pickle.
 
         Parameters
         ----------
-        function
-            ``module:name`` of an importable function; its arguments and result must pickle.
-        permitted_bytes
-            The child is killed when its anonymous and shared memory exceed this above its birth.
-        timeout_s
-            Wall-clock limit.
+        permitted_bytes, timeout_s
+            The child is killed when its anonymous and shared memory exceed this above its birth, or at this age.
         in_memory
             Measure by the kernel's peak (no spike is missed); otherwise by the polled peak, which leaves mapped files out.
         explain
             ``module:name`` of a function that turns an exception into a picklable value, called in the child.
         cancelled, on_poll
-            Asked, and told the bytes in use, about ten times a second.
+            Asked, and told the bytes in use, ten times a second.
 
         Raises
         ------
@@ -125,24 +121,19 @@ class ChildPool:
         ChildLostError
             The child ended without an answer.
         OSError
-            No child could be started.
+            There was no room for a child.
         """
         small = permitted_bytes <= self._small_permitted_bytes
-        child = (self._take_idle(permitted_bytes) if small else None) or self._server.fork()
+        child = self._take_idle(permitted_bytes) if small else self._server.fork()
+        watch = _Watch(child, permitted_bytes, time.monotonic() + timeout_s, cancelled, on_poll)
         keep = False
         try:
-            oom_kills = oom_kill_count()
-            child.send(ChildOrder(function, args, permitted_bytes, explain))
-            watch = _Watch(child, permitted_bytes, time.monotonic() + timeout_s, cancelled, on_poll)
-            reply = watch.until_answer(oom_kills)
+            reply = watch.until_answer(ChildOrder(function, args, permitted_bytes, explain))
             measured = watch.measured_bytes(reply, in_memory=in_memory)
             child.served += 1
             keep = reply.ok and small and child.served < self._max_served
         finally:
-            if keep:
-                self._release(child)
-            else:
-                child.end()
+            self._put_back(child) if keep else child.end()
         value = pickle.loads(reply.value)  # noqa: S301 - our own child wrote it
         if not reply.ok:
             raise ChildRaisedError(value, measured)
@@ -157,19 +148,20 @@ class ChildPool:
             child.end()
         self._server.close()
 
-    def _take_idle(self, permitted_bytes: int) -> Child | None:
+    def _take_idle(self, permitted_bytes: int) -> Child:
+        """An idle child that kept little memory, or a new one."""
         while True:
             with self._idle_lock:
-                if not self._idle:
-                    return None
-                child = self._idle.pop()
+                child = self._idle.pop() if self._idle else None
+            if child is None:
+                return self._server.fork()
             retained = child.real_bytes()
             if child.is_running() and retained is not None and retained <= min(RETAINED_BYTES, permitted_bytes // 4):
                 return child
             # What earlier recordings left in it would be blamed on the next one.
             child.end()
 
-    def _release(self, child: Child) -> None:
+    def _put_back(self, child: Child) -> None:
         with self._idle_lock:
             if not self._closed:
                 self._idle.append(child)
@@ -193,12 +185,15 @@ class _Watch:
         self._deadline = deadline
         self._cancelled = cancelled
         self._on_poll = on_poll
+        self._oom_kills = 0
         self._last_bytes = 0
         self._peak_bytes = 0
 
-    def until_answer(self, oom_kills: int) -> Reply:
-        """Wait for the child's answer. Raises ChildLostError."""
+    def until_answer(self, order: ChildOrder) -> Reply:
+        """The child's answer to ``order``. Raises ChildLostError."""
         child = self._child
+        self._oom_kills = oom_kill_count()
+        child.send(order)
         poller = select.poll()
         poller.register(child.channel, select.POLLIN)
         poller.register(child.status, select.POLLIN)
@@ -208,11 +203,11 @@ class _Watch:
             if reply is not None:
                 return reply
             if child.status.fileno() in ready:
-                return self._last_word(None, oom_kills)
+                return self._last_word(None)
             reason = self._reason_to_kill()
             if reason is not None:
                 child.kill()
-                return self._last_word(reason, oom_kills)
+                return self._last_word(reason)
             if ready:
                 # A closed channel polls ready for ever; its exit code is on the way.
                 time.sleep(0.002)
@@ -238,7 +233,7 @@ class _Watch:
             return "timeout"
         return "cancelled" if self._cancelled() else None
 
-    def _last_word(self, killed_for: str | None, oom_kills: int) -> Reply:
+    def _last_word(self, killed_for: str | None) -> Reply:
         exitcode = self._child.wait_exit(_DEATH_TIMEOUT_S)
         reply = self._child.answer()
         if reply is not None and killed_for != "cancelled":
@@ -250,7 +245,7 @@ class _Watch:
                 exitcode=exitcode,
                 signal=-exitcode if exitcode is not None and exitcode < 0 else None,
                 killed_for=killed_for,
-                oom_kill_seen=oom_kill_count() > oom_kills,
+                oom_kill_seen=oom_kill_count() > self._oom_kills,
                 last_rss_bytes=self._last_bytes,
                 permitted_bytes=self._permitted_bytes,
             ),

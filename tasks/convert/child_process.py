@@ -27,7 +27,7 @@ from infra.host import ProcessMemory, process_memory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LENGTH", "ChildOrder", "Raised", "Reply", "serve"]
+__all__ = ["LENGTH", "ChildOrder", "Raised", "Reply", "hold_lifeline", "serve"]
 
 LENGTH = struct.Struct("<Q")
 """Frame on the channel, both ways: the length of a pickle, then the pickle."""
@@ -75,7 +75,7 @@ def serve(channel: int, lifeline: int) -> NoReturn:
     """Serve orders from ``channel`` until it closes. Never returns: the process ends here."""
     code = 1
     try:
-        _hold_lifeline(lifeline)
+        hold_lifeline(lifeline)
         _settle()
         while True:
             frame = _receive(channel)
@@ -94,7 +94,8 @@ def serve(channel: int, lifeline: int) -> NoReturn:
         os._exit(code)
 
 
-def _hold_lifeline(lifeline: int) -> None:
+def hold_lifeline(lifeline: int) -> None:
+    """Ask the kernel for SIGKILL as soon as the other end of the pipe ``lifeline`` closes."""
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(lifeline, _F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
@@ -131,7 +132,7 @@ def _carry_out(order: ChildOrder) -> Reply:
 
 def _explain(error: BaseException, explain: str | None) -> bytes:
     if explain is not None:
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # an explanation that fails must not hide what it explains
             return pickle.dumps(_resolve(explain)(error))
     lines = str(error).splitlines() or [""]
     frames = "".join(traceback.format_exception(error, limit=-8))[-_TRACEBACK_CHARACTERS:]

@@ -40,7 +40,10 @@ def is_machine_condition(error: BaseException) -> bool:
     """
     if is_out_of_memory(error):
         return True
-    return any(isinstance(link, OSError) and link.errno is not None and link.errno not in _FILE_ERRNOS for link in _chain(error))
+    return any(
+        isinstance(link, OSError) and link.errno is not None and link.errno not in _FILE_ERRNOS
+        for link in _chain(error)
+    )
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -75,7 +75,10 @@ def write_store(given: EngineInput, store: Path) -> None:
 
 def _stream(given: EngineInput, store: Path) -> None:
     from biosigio.exporters.zarr_stream import stream_to_zarr
+    from biosigio.importers.meg import _patch_ctf_coil_aliases
 
+    # Only the in-memory importer teaches MNE the other spellings of CTF's head coils (one dataset has 380 such files).
+    _patch_ctf_coil_aliases()
     stream_to_zarr(
         str(given.target),
         str(store),
@@ -123,7 +126,7 @@ def _typed_errors(given: EngineInput) -> Iterator[None]:
         yield
     except (ZarrmillError, BiosigIOError, ImportError):
         raise
-    except Exception as error:
+    except Exception as error:  # readers raise whatever they like; it is typed or raised below
         if is_machine_condition(error) or not (given.target.exists() and given.scratch.exists()):
             raise  # somebody took the files away while they were read
         if "no signals loaded" in str(error).lower():

@@ -117,6 +117,7 @@ class ForkServer:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._lifeline = -1
         self.thread_count = 0
 
     @property
@@ -142,15 +143,25 @@ class ForkServer:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        watched, self._lifeline = os.pipe2(os.O_CLOEXEC)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tasks.convert.fork_server", str(theirs.fileno()), *self._preload],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "tasks.convert.fork_server",
+                    str(theirs.fileno()),
+                    str(watched),
+                    *self._preload,
+                ],
                 env=self._environment,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), watched],
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stderr.fileno(),
                 start_new_session=True,
             )
+        os.close(watched)
         ours.settimeout(_START_TIMEOUT_S)
         try:
             said = ours.recv(64)
@@ -160,6 +171,7 @@ class ForkServer:
             ours.close()
             self._process.kill()
             code = self._process.wait()
+            os.close(self._lifeline)
             raise ChildProcessError(f"the fork server did not start (exit {code}); its error is in the worker's log")
         ours.settimeout(None)
         self.thread_count = int(said.split()[1])
@@ -185,6 +197,7 @@ class ForkServer:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+            os.close(self._lifeline)
             self._process = None
 
 

@@ -28,6 +28,8 @@ from infra.host import host_key, process_is_gone, process_started
 from infra.settings import Settings, inherited_environment, load_settings
 from tasks.convert.child import ChildPool
 from tasks.convert.leases import HeldAttempt, LeaseKeeper
+from tasks.sources import open_source
+from tasks.sources.protocol import Source
 
 __all__ = ["STAGES", "WorkerRoom", "dask_setup", "dask_teardown", "stage_key", "worker_room"]
 
@@ -54,7 +56,16 @@ class WorkerRoom:
         self.pool = ChildPool(child_environment(inherited_environment()))
         self.leases = LeaseKeeper(self.engine, is_wanted=self._is_wanted, let_go=self._let_go)
         self._dask_worker = dask_worker
+        self._sources: dict[str, Source] = {}
+        self._sources_lock = threading.Lock()
         self._sweep()
+
+    def source(self, url: str) -> Source:
+        """The source at ``url``, opened once: opening asks git, using it looks at the files themselves."""
+        with self._sources_lock:
+            if url not in self._sources:
+                self._sources[url] = open_source(url)
+            return self._sources[url]
 
     def make_scratch(self, attempt_id: UUID) -> Path:
         """A new, empty scratch folder for an attempt, marked as this process's."""

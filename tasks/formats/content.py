@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,7 @@ def reading(path: Path) -> Iterator[None]:
     require_content(path)
     try:
         yield
-    except (EOFError, ValueError, IndexError, KeyError, OverflowError) as error:
+    except (EOFError, ValueError, LookupError, ArithmeticError, TypeError, struct.error) as error:
         raise corrupt(f"the header of {path.name} cannot be read: {type(error).__name__}: {error}") from error
     except OSError as error:
         if error.errno is None:

@@ -30,10 +30,10 @@ class EDF:
         return Route.IN_MEMORY if header.tolerant or len(header.rates_hz) > 1 else Route.STREAMED
 
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
-        """In memory 16 C N (40 for a tolerant read, which goes through MNE); streamed as every streamed format."""
+        """In memory 18 C N (40 for a tolerant read, which goes through MNE); streamed as every streamed format."""
         shape: Shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=2)
         if route is Route.IN_MEMORY:
-            return in_memory_bytes(shape, bytes_per_value=40 if header.tolerant else 24)
+            return in_memory_bytes(shape, bytes_per_value=40 if header.tolerant else 18)
         return streamed_bytes(shape)
 
     def read_target(self, primary: Path) -> Path:

@@ -122,6 +122,8 @@ def _walk(path: Path) -> _Found:
                 position = _tag(file, path, position, size, found, first=number == 0)
                 if position < 0 or position >= size:
                     break
+        if position >= size and found.in_data():
+            raise corrupt(f"{path.name} ends before its raw data is closed")
         return found
 
 
@@ -141,6 +143,8 @@ def _tag(file: BinaryIO, path: Path, position: int, size: int, found: _Found, *,
     elif kind in _READ_KINDS and length < 65_536:
         _value(found, kind, file.read(length))
     if following > 0:
+        if following <= position:
+            raise corrupt(f"{path.name} has a tag that points back at {following}")
         return int(following)
     return -1 if following < 0 else position + 16 + length
 

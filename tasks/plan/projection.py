@@ -68,7 +68,9 @@ def project(
     known = header if header is not None else Header()
     rate_hz = None if known.rate_hz is None else served_rate(known.rate_hz, modality)
     route = one.route(known)
-    floor = max(FLOOR_BYTES, one.projected_bytes(known, size_bytes, route, rate_hz))
+    floor = one.projected_bytes(known, size_bytes, route, rate_hz)
+    if known.n_channels is None or known.n_samples is None:
+        floor = max(floor, FLOOR_BYTES)
     shape = shape_of(known, size_bytes, rate_hz, file_sample_bytes=2)
     store = _STORE_FIXED_BYTES + int(_STORE_BYTES_PER_SAMPLE * shape.n_channels * shape.served_samples)
     mapped = streamed_scratch_bytes(shape) if route is Route.STREAMED else 0

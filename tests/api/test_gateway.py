@@ -252,11 +252,18 @@ def test_a_store_exchanged_during_a_response_does_not_mix_into_it(tmp_path: Path
         target.put_store(STORE[1:], tmp_path / "scratch", objects, token="t", may_write=lambda: None)
 
     put(b"a")
+    root = f"{STORE}/zarr.json"
     with running(create_app(target.root, SETTINGS)) as port, socket.create_connection(("127.0.0.1", port)) as reader:
         reader.settimeout(20)
         reader.sendall(f"GET {CHUNK} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         received = reader.recv(4096)
+        before = ask(port, root)
         put(b"b")
+        after = ask(port, root, method="HEAD")
+        assert ask(port, root).body == before.body
+        assert after.headers["etag"] != before.headers["etag"], (
+            "an exchange shows even where the root's bytes are equal"
+        )
         received += b"".join(iter(lambda: reader.recv(1 << 20), b""))
         assert received.partition(b"\r\n\r\n")[2] == b"a" * size
         assert ask(port, CHUNK).body == b"b" * size

@@ -14,9 +14,11 @@ from db import recordings
 from db.coverage import Coverage
 from db.published import FailureRow, ManifestRow, PendingRow, published_snapshot
 from db.recordings import PlannedAction
+from db.runs import Run
 
 
-def test_every_list_is_of_one_moment_and_ordered_by_code_point(bench: Bench) -> None:
+def with_one_of_each(bench: Bench) -> Run:
+    """Three stores, a failure and three pending, one of them converting."""
     run = bench.start()
     names = ["ö", "Z", "a", "_", "é", "b"]
     bench.apply(
@@ -39,6 +41,11 @@ def test_every_list_is_of_one_moment_and_ordered_by_code_point(bench: Bench) -> 
                 counted=True,
             )
     bench.claim(run, "a")
+    return run
+
+
+def test_every_list_is_of_one_moment_and_ordered_by_code_point(bench: Bench) -> None:
+    run = with_one_of_each(bench)
     with published_snapshot(bench.engine, bench.dataset) as published:
         bench.end(run)
         later = bench.start()

@@ -110,7 +110,7 @@ class Machine(RuleBasedStateMachine):
 
     # runs
 
-    @rule(owner_is_gone=st.booleans())
+    @rule(owner_is_gone=st.sampled_from([False, False, True]))
     def another_run_begins(self, owner_is_gone: bool) -> None:
         if self.held and not owner_is_gone and self.run_expires > self.bench.now:
             with pytest.raises(Busy, match=f"run {self.run.number} of {self.bench.dataset.dataset_id}"):
@@ -122,25 +122,27 @@ class Machine(RuleBasedStateMachine):
         self.run, self.held = began, True
         self.run_expires = self.bench.now + timedelta(seconds=leases.LEASE_S)
 
-    @precondition(lambda self: self.held)
-    @rule()
     def the_run_is_renewed(self) -> None:
         with self.bench.begin() as c:
             leases.renew(c, run=self.run)
         self.run_expires = self.bench.now + timedelta(seconds=leases.LEASE_S)
 
     @precondition(lambda self: self.held)
-    @rule()
-    def the_run_ends(self) -> None:
+    @rule(really=st.sampled_from([False, False, True]))
+    def the_run_ends(self, really: bool) -> None:
+        if not really:
+            return
         self.bench.end(self.run)
         self.held = False
         for name in NAMES:
             if self.believed[name].claim:
                 self._give_back(name, "released", counted=False, reason=None)
 
-    @rule(seconds=st.sampled_from([5, 30, 61]))
-    def time_passes(self, seconds: int) -> None:
+    @rule(seconds=st.sampled_from([5, 61]), run_is_renewed=st.sampled_from([True, True, True, False]))
+    def time_passes(self, seconds: int, run_is_renewed: bool) -> None:
         self.bench.wait(seconds=seconds)
+        if self.held and run_is_renewed:
+            self.the_run_is_renewed()
 
     # plans
 
@@ -158,7 +160,7 @@ class Machine(RuleBasedStateMachine):
 
     def _plan(self, name: str, data: st.DataObject) -> tuple[PlannedRow | None, Callable[[], None]]:
         it = self.believed[name]
-        change = data.draw(st.sampled_from(["same", "same", "edited", "vanished", "asked"]), label=name)
+        change = data.draw(st.sampled_from(["same", "same", "edited", "vanished", "asked", "asked"]), label=name)
         source = {"edited": "s2" if it.source == "s1" else "s1"}.get(change, it.source)
 
         def vanish() -> None:
@@ -196,8 +198,13 @@ class Machine(RuleBasedStateMachine):
 
     # attempts
 
-    @rule(name=names, worker=st.sampled_from(["w1", "w2"]))
-    def a_recording_is_claimed(self, name: str, worker: str) -> None:
+    @rule(data=st.data(), name=names, worker=st.sampled_from(["w1", "w2"]))
+    def a_recording_is_claimed(self, data: st.DataObject, name: str, worker: str) -> None:
+        self._claim(data, name, worker)
+
+    def _claim(self, data: st.DataObject, any_name: str, worker: str) -> None:
+        free = [name for name in NAMES if self.believed[name].due == "pending"]
+        name = data.draw(st.sampled_from([*free, any_name]))
         it = self.believed[name]
         if it.due != "pending" or not self.held or self.run_expires <= self.bench.now:
             with pytest.raises(LostLease):
@@ -206,6 +213,16 @@ class Machine(RuleBasedStateMachine):
         attempt = self.bench.claim(self.run, name, worker=worker)
         it.due, it.claim = "converting", Claim(attempt, self.run.number, worker, self.bench.now + timedelta(seconds=60))
         self.claimed.append((name, attempt, self.run.number))
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), name=names, worker=st.sampled_from(["w1", "w2", "w3"]))
+    def another_recording_is_claimed(self, data: st.DataObject, name: str, worker: str) -> None:
+        self._claim(data, name, worker)
+
+    @precondition(lambda self: any(it.claim for it in self.believed.values()))
+    @rule(data=st.data(), outcome=st.sampled_from(["pending", "released", "done"]))
+    def another_attempt_reports_its_end(self, data: st.DataObject, outcome: str) -> None:
+        self._report_some(data, outcome)
 
     @rule()
     def attempts_are_renewed(self) -> None:
@@ -231,9 +248,15 @@ class Machine(RuleBasedStateMachine):
         self._lose(lost)
 
     @precondition(lambda self: self.claimed)
-    @rule(data=st.data(), outcome=st.sampled_from(["done", "failed", "pending", "uncounted", "released"]))
+    @rule(data=st.data(), outcome=st.sampled_from(["done", "failed", "pending", "pending", "uncounted", "released"]))
     def an_attempt_reports_its_end(self, data: st.DataObject, outcome: str) -> None:
-        name, attempt, number = data.draw(st.sampled_from(self.claimed[-6:]))
+        self._report_some(data, outcome)
+
+    def _report_some(self, data: st.DataObject, outcome: str) -> None:
+        held = [
+            entry for entry in self.claimed if (claim := self.believed[entry[0]].claim) and claim.attempt == entry[1]
+        ]
+        name, attempt, number = data.draw(st.sampled_from([*held, *held, *self.claimed[-3:]]))
         it = self.believed[name]
         written = "pending" if outcome == "uncounted" else outcome
         claim = self._alive(name)
@@ -295,6 +318,10 @@ class Machine(RuleBasedStateMachine):
             )
             assert (state.discovered, state.source) == (it.present, fingerprint(it.source))
             assert (state.served and state.served.source) == (it.served and fingerprint(it.served))
+        with self.bench.engine.connect() as c:
+            deaths = text("SELECT pk, deaths FROM recordings WHERE dataset_pk = :dataset")
+            found = {row.pk: row.deaths for row in c.execute(deaths, {"dataset": self.bench.dataset.pk})}
+        assert found == {self.ids[name]: it.deaths for name, it in self.believed.items()}
         counts = self.bench.coverage()
         listed = [state.published_as for state in states.values()]
         assert [counts.stores, counts.failures, counts.pending] == [
@@ -329,7 +356,7 @@ def test_no_order_of_edges_makes_the_database_believe_anything_wrong(
         lambda: Machine(engine),
         settings=settings(
             max_examples=15 if postgres_version == 18 else 5,
-            stateful_step_count=25,
+            stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),

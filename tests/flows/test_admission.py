@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -72,7 +73,7 @@ class Machine(RuleBasedStateMachine):
         self.capacities.pop(name, None)
         assert lost == {key for key, (_request, worker, _done) in self.placed.items() if worker == name}
         for key in lost:
-            self.gone.add(self.placed.pop(key)[0].key)  # type: ignore[arg-type]
+            self.gone.add(self.placed.pop(key)[0].key)  # type: ignore[arg-type]  # every key here is a number
 
     @rule(seconds=st.integers(0, 10))
     def place(self, seconds: int) -> None:
@@ -85,7 +86,7 @@ class Machine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.placed)
     @rule(pick=st.randoms())
-    def convert(self, pick) -> None:  # type: ignore[no-untyped-def]
+    def convert(self, pick: Random) -> None:
         key = pick.choice(sorted(self.placed))
         request, worker, _done = self.placed[key]
         self.admission.converted(key)
@@ -93,7 +94,7 @@ class Machine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.placed)
     @rule(pick=st.randoms())
-    def end(self, pick) -> None:  # type: ignore[no-untyped-def]
+    def end(self, pick: Random) -> None:
         key = pick.choice(sorted(self.placed))
         self.admission.release(key)
         self.gone.add(key)

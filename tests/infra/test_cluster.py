@@ -93,7 +93,9 @@ def test_a_worker_of_another_version_is_refused(tmp_path: Path, monkeypatch: pyt
     url = "postgresql://nobody@127.0.0.1:1/none"
     from flows.fleet import Fleet
 
-    with LocalCluster(n_workers=0, processes=False, dashboard_address=None, host="127.0.0.1") as local:
+    with LocalCluster(
+        n_workers=0, processes=False, protocol="tcp", dashboard_address="127.0.0.1:0", host="127.0.0.1"
+    ) as local:
         settings = load_settings(home=tmp_path / "home", database_url=url, dask_address=local.scheduler_address)
         command = worker_command(
             settings, scheduler=local.scheduler_address, memory_bytes=64 * MB, slots=1, options=("--host", "127.0.0.1")

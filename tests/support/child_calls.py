@@ -6,7 +6,6 @@ import ctypes
 import errno
 import mmap
 import os
-import signal
 import sys
 import threading
 import time
@@ -21,7 +20,7 @@ def echo(value: Any) -> Any:
     return value
 
 
-def own_pid(_value: Any = None) -> int:
+def own_pid() -> int:
     return os.getpid()
 
 
@@ -74,7 +73,6 @@ def exit_with(code: int) -> None:
 
 
 def segfault() -> None:
-    sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     ctypes.string_at(8)
 
 
@@ -88,7 +86,7 @@ def fail_recording() -> None:
 
 def fail_with_cause() -> None:
     try:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        fail_with_errno(errno.ENOSPC)
     except OSError as error:
         raise ValueError("the reader's own words\nand more") from error
 
@@ -101,18 +99,18 @@ def describe(error: BaseException) -> tuple[str, str | None]:
     return type(error).__name__, None if error.__cause__ is None else type(error.__cause__).__name__
 
 
-def explain_badly(error: BaseException) -> Any:
+def explain_badly(_error: BaseException) -> Any:
     raise RuntimeError("the explanation fails too")
 
 
-def print_and_write(fd: int) -> list[int]:
+def print_and_list_descriptors() -> list[int]:
     print("a reader's chatter")
-    return sorted(int(name) for name in os.listdir("/proc/self/fd"))
+    return sorted(int(path.name) for path in Path("/proc/self/fd").iterdir())
 
 
 def environment_and_threads() -> dict[str, Any]:
     return {
-        "threads": len(os.listdir("/proc/self/task")),
+        "threads": len(list(Path("/proc/self/task").iterdir())),
         "oom_score_adj": int(Path("/proc/self/oom_score_adj").read_text()),
         "main": getattr(sys.modules["__main__"], "__name__", None),
         "modules": "biosigio" in sys.modules,

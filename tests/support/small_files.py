@@ -92,14 +92,23 @@ def brainvision(folder: Path, stem: str, data_uv: np.ndarray, rate_hz: float, *,
     ]
     header = folder / f"{stem}.vhdr"
     header.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    marker = "Brain Vision Data Exchange Marker File, Version 1.0\n[Common Infos]\n[Marker Infos]\nMk1=New Segment,,1,1,0\n"
+    marker = (
+        "Brain Vision Data Exchange Marker File, Version 1.0\n[Common Infos]\n[Marker Infos]\nMk1=New Segment,,1,1,0\n"
+    )
     (folder / f"{stem}.vmrk").write_text(marker, encoding="utf-8")
     np.round(data_uv / 0.1).astype("<i2").T.tofile(folder / f"{stem}.eeg")
     return header
 
 
 def eeglab(
-    path: Path, data_uv: np.ndarray, rate_hz: float, *, trials: int = 1, fdt: bool = False, compressed: bool = True, nested: bool = True
+    path: Path,
+    data_uv: np.ndarray,
+    rate_hz: float,
+    *,
+    trials: int = 1,
+    fdt: bool = False,
+    compressed: bool = True,
+    nested: bool = True,
 ) -> Path:
     """A MATLAB 5 .set; ``trials`` cut the samples into equal epochs, ``fdt`` puts them beside."""
     from scipy.io import savemat
@@ -144,7 +153,11 @@ def eeglab_v73(path: Path, data_uv: np.ndarray, rate_hz: float, *, trials: int =
         matrix = data_uv.astype(np.float32)[:, : points * trials].T
         group["data"] = matrix if trials == 1 else matrix.reshape(trials, points, channels)
     with path.open("r+b") as file:
-        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Mon Jan 01 00:00:00 2001 HDF5 schema 1.00 .".ljust(124))
+        file.write(
+            b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Mon Jan 01 00:00:00 2001 HDF5 schema 1.00 .".ljust(
+                124
+            )
+        )
         file.write(b"\x00\x02IM")
     return path
 
@@ -185,7 +198,9 @@ def vectorview(path: Path, calibration: Path, n_samples: int, rate_hz: float, *,
     import mne
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [line.split() for line in calibration.read_text().splitlines() if line.strip() and not line.startswith("#")][:sensors]
+    rows = [line.split() for line in calibration.read_text().splitlines() if line.strip() and not line.startswith("#")][
+        :sensors
+    ]
     names = [f"MEG{int(row[0]):04d}" for row in rows]
     kinds = ["mag" if name.endswith("1") else "grad" for name in names]
     info = mne.create_info(names, rate_hz, kinds)

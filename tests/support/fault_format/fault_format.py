@@ -35,7 +35,7 @@ class Fault:
         return EDF().route(header)
 
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
-        return 64 << 20
+        return max(64 << 20, EDF().projected_bytes(header, size_bytes, route, served_rate_hz))
 
     def read_target(self, primary: Path) -> Path:
         return primary

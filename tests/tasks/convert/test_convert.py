@@ -111,14 +111,21 @@ def test_a_sidecar_beside_the_file_that_does_not_apply_is_not_used(bench: Bench)
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\x00\x01\x02", b"nonsense\n", b"name\tunits\nA\n", b'name\tunits\n"A\tuV\n', "name\tunits\nA\tµV\n".encode("latin-1")],
+    [
+        b"",
+        b"\x00\x01\x02",
+        b"nonsense\n",
+        b"name\tunits\nA\n",
+        b'name\tunits\n"A\tuV\n',
+        "name\tunits\nA\tµV\n".encode("latin-1"),
+    ],
     ids=["empty", "binary", "no name", "ragged", "unclosed quote", "latin-1"],
 )
 def test_no_channels_tsv_fails_a_recording(bench: Bench, content: bytes) -> None:
     edf_of(bench)
     bench.put("channels.tsv", content)
     done = bench.convert(with_sidecars(RECORDING, channels="channels.tsv"))
-    usable = content.startswith(b"name") or content.startswith(b'name')
+    usable = content.startswith(b"name")
     assert done.entry.channels_tsv_read_error is (None if usable else True)
 
 
@@ -297,7 +304,9 @@ def _no_fdt(bench: Bench) -> None:
 
 
 def _no_eeg(bench: Bench) -> None:
-    brainvision(bench.source / "sub-01/eeg", "sub-01_task-a_eeg", tones(2, 600, 250.0), 250.0).with_suffix(".eeg").unlink()
+    brainvision(bench.source / "sub-01/eeg", "sub-01_task-a_eeg", tones(2, 600, 250.0), 250.0).with_suffix(
+        ".eeg"
+    ).unlink()
 
 
 def _pointer(bench: Bench) -> None:
@@ -310,7 +319,13 @@ def _dangling(bench: Bench) -> None:
 
 
 WRONG = [
-    ("a truncated EDF", "edf", ".edf", lambda b: b.put(f"{EEG}.edf", edf_bytes()[:-300]), FailureCode.CORRUPT_OR_TRUNCATED),
+    (
+        "a truncated EDF",
+        "edf",
+        ".edf",
+        lambda b: b.put(f"{EEG}.edf", edf_bytes()[:-300]),
+        FailureCode.CORRUPT_OR_TRUNCATED,
+    ),
     ("only annotations", "edf", ".edf", lambda b: edf_of(b, labels=["EDF Annotations"]), FailureCode.EMPTY_RECORDING),
     ("an empty file", "edf", ".edf", lambda b: b.put(f"{EEG}.edf", b""), FailureCode.CORRUPT_OR_TRUNCATED),
     ("epochs inside a .set", "eeglab", ".set", _epoched, FailureCode.NOT_CONTINUOUS),
@@ -320,14 +335,22 @@ WRONG = [
     ("no .eeg", "brainvision", ".vhdr", _no_eeg, FailureCode.FILE_READ_ERROR),
     ("a pointer", "edf", ".edf", _pointer, FailureCode.ANNEX_OBJECT_MISSING),
     ("a dangling link", "edf", ".edf", _dangling, FailureCode.ANNEX_OBJECT_MISSING),
-    ("one sample", "edf", ".edf", lambda b: edf_of(b, per_record=[1, 1], n_records=1, record_s="0.001"), FailureCode.EMPTY_RECORDING),
+    (
+        "one sample",
+        "edf",
+        ".edf",
+        lambda b: edf_of(b, per_record=[1, 1], n_records=1, record_s="0.001"),
+        FailureCode.EMPTY_RECORDING,
+    ),
     ("too slow", "edf", ".edf", lambda b: edf_of(b, per_record=[1, 1], record_s="10"), FailureCode.UNSUPPORTED_FORMAT),
     ("an unknown format", "xdf", ".xdf", lambda b: b.put(f"{EEG}.xdf", b"x"), FailureCode.UNSUPPORTED_FORMAT),
 ]
 
 
 @pytest.mark.parametrize(("format_name", "ending", "plant", "code"), [w[1:] for w in WRONG], ids=[w[0] for w in WRONG])
-def test_what_is_wrong_with_a_file_is_said(bench: Bench, format_name: str, ending: str, plant: object, code: FailureCode) -> None:
+def test_what_is_wrong_with_a_file_is_said(
+    bench: Bench, format_name: str, ending: str, plant: object, code: FailureCode
+) -> None:
     plant(bench)  # type: ignore[operator]  # the table's functions
     with pytest.raises(RecordingFailed) as caught:
         bench.convert(recording_at(f"{EEG}{ending}", format_name, "eeg"))
@@ -360,3 +383,35 @@ def test_a_disk_that_takes_no_more_is_a_condition_of_the_machine(bench: Bench) -
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     verdict = classify(caught.value)
     assert (verdict.kind, verdict.reason, verdict.counted) == (VerdictKind.PENDING, PendingReason.INFRA_FAILURE, True)
+
+
+def test_a_kdf_is_served_like_the_con_that_it_is(bench: Bench, recordings: Path) -> None:
+    bench.put("sub-01/meg/sub-01_meg.kdf", recordings / "kit/MQKIT_125_2sec.con")
+    done = bench.convert(recording_at("sub-01/meg/sub-01_meg.kdf", "kit", "meg"))
+    assert done.entry.groups is not None
+    assert [(g.name, g.n_channels, g.n_samples) for g in done.entry.groups] == [("meg_250hz", 193, 500)]
+    assert attributes(bench.store)["source_format"] == "meg"
+
+
+def test_a_renamed_brainvision_recording_is_served_from_its_own_samples(bench: Bench) -> None:
+    data = tones(3, 1000, 500.0)
+    brainvision(bench.source / "sub-01/eeg", "sub-01_task-a_eeg", data, 500.0, data_file="before.eeg")
+    bench.convert(recording_at(f"{EEG}.vhdr", "brainvision", "eeg", companions=(f"{EEG}.eeg", f"{EEG}.vmrk")))
+    signal = served(bench.store, "eeg_250hz")
+    assert signal.physical.shape == (3, 500)
+    assert attributes(bench.store)["source_format"] == "brainvision"
+    assert "before" not in (bench.store / "zarr.json").read_text()
+
+
+def test_a_memory_limit_is_a_condition_of_the_machine(bench: Bench) -> None:
+    eeglab(bench.source / f"{EEG}.set", np.random.default_rng(0).normal(size=(16, 400_000)), 500.0, compressed=False)
+    held = int(next(line for line in Path("/proc/self/status").read_text().splitlines() if "VmData" in line).split()[1])
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (held * 1024 + 4_000_000, before[1]))
+    try:
+        with pytest.raises((MemoryError, RuntimeError, OSError)) as caught:
+            bench.convert(recording_at(f"{EEG}.set", "eeglab", "eeg"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+    verdict = classify(caught.value)
+    assert (verdict.kind, verdict.reason) == (VerdictKind.PENDING, PendingReason.MEMORY_BUDGET)

@@ -108,7 +108,7 @@ def _set(where: str, name: str, value: object) -> Callable[[StoreGroup], StoreGr
 
 
 BROKEN: list[tuple[str, Callable[[StoreGroup], StoreGroup]]] = [
-    ("more samples than the file", lambda g: group(samples=10_100)),
+    ("more samples than the file", lambda _: group(samples=10_100)),
     ("a channel without a scale", _set("level0", "scale", [1.0, 1.0])),
     ("an infinite scale", _set("level0", "scale", [1.0, float("inf"), 1.0])),
     ("a zero scale", _set("level0", "scale", [1.0, 0.0, 1.0])),
@@ -127,6 +127,8 @@ BROKEN: list[tuple[str, Callable[[StoreGroup], StoreGroup]]] = [
 
 
 @pytest.mark.parametrize("change", [b[1] for b in BROKEN], ids=[b[0] for b in BROKEN])
-def test_a_store_that_contradicts_itself_is_withheld_and_tried_again(change: Callable[[StoreGroup], StoreGroup]) -> None:
+def test_a_store_that_contradicts_itself_is_withheld_and_tried_again(
+    change: Callable[[StoreGroup], StoreGroup],
+) -> None:
     with pytest.raises(NotNow):
         check_groups([change(group())], HEADER)

@@ -70,7 +70,9 @@ CASES = (
         (("ctf/testdata_ctf_short_discontinuous.ds", "testdata_ctf_short_discontinuous.ds"),),
         read_mne,
     ),
-    Case("kit", "kit", "meg", "sub-01_task-a_meg.con", (("kit/MQKIT_125_2sec.con", "sub-01_task-a_meg.con"),), read_mne),
+    Case(
+        "kit", "kit", "meg", "sub-01_task-a_meg.con", (("kit/MQKIT_125_2sec.con", "sub-01_task-a_meg.con"),), read_mne
+    ),
     Case("bti", "bti", "meg", "sub-01_task-a_meg", (("bti/4Dsim", "sub-01_task-a_meg"),), read_mne),
 )
 
@@ -96,7 +98,9 @@ def converted(request: pytest.FixtureRequest, recordings: Path, tmp_path_factory
     if primary.is_dir():
         members = tuple(sorted(p.relative_to(bench.source).as_posix() for p in primary.rglob("*") if p.is_file()))
     companions = tuple(f"{folder}/{name}" for _, name in case.files[1:])
-    recording = recording_at(f"{folder}/{case.bids}", case.format, case.modality, members=members, companions=companions)
+    recording = recording_at(
+        f"{folder}/{case.bids}", case.format, case.modality, members=members, companions=companions
+    )
     result = bench.convert(recording)
     assert result.entry.groups is not None
     (group,) = result.entry.groups

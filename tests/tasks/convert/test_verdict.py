@@ -51,7 +51,9 @@ EXCEPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("error", "kind", "which", "counted"), EXCEPTIONS, ids=[f"{i}-{e[0]!r}" for i, e in enumerate(EXCEPTIONS)])
+@pytest.mark.parametrize(
+    ("error", "kind", "which", "counted"), EXCEPTIONS, ids=[f"{i}-{e[0]!r}" for i, e in enumerate(EXCEPTIONS)]
+)
 def test_an_exception_has_its_verdict(error: BaseException, kind: VerdictKind, which: str, counted: bool) -> None:
     verdict = classify(error)
     assert (verdict.kind, verdict.code or verdict.reason, verdict.counted) == (kind, which, counted)
@@ -87,13 +89,11 @@ def test_a_child_that_died_never_condemns_its_recording(
 
 
 def test_a_verdict_carries_no_local_path_and_no_secret() -> None:
-    try:
-        open("/home/somebody/data.edf")  # noqa: PTH123, SIM115 - only its error matters
-    except OSError as cause:
-        try:
-            raise engine.FileReadError("cannot read /home/somebody/data.edf?token=abcdef") from cause
-        except engine.FileReadError as error:
-            verdict = classify(error)
+    path = "/home/somebody/data.edf"
+    error = caused(engine.FileReadError(f"cannot read {path}?token=abcdef"), FileNotFoundError(errno.ENOENT, "x", path))
+    with pytest.raises(engine.FileReadError) as caught:
+        raise error
+    verdict = classify(caught.value)
     assert verdict.code is FailureCode.FILE_READ_ERROR
     said = f"{verdict.error}\n{verdict.traceback}"
     assert "/home/somebody" not in said
@@ -114,5 +114,3 @@ def test_a_traceback_is_bounded_and_keeps_its_end() -> None:
         verdict = classify(error)
     assert len(verdict.traceback or "") <= 8_000
     assert "the end" in (verdict.traceback or "").splitlines()[-1]
-
-

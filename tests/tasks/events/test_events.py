@@ -21,7 +21,9 @@ ENTITIES = {"sub": "01", "task": "rest", "run": "2"}
 GROUPS = (("eeg_250hz", 250.0),)
 
 
-def rows_of(text: str, zarr: str = "a.zarr", groups: tuple[tuple[str, float | None], ...] = GROUPS) -> list[dict[str, object]]:
+def rows_of(
+    text: str, zarr: str = "a.zarr", groups: tuple[tuple[str, float | None], ...] = GROUPS
+) -> list[dict[str, object]]:
     data, count = event_rows(parse_events(text.encode()), zarr=zarr, entities=ENTITIES, groups=groups)
     rows: list[dict[str, object]] = read_rows(data).to_pylist()
     assert len(rows) == count
@@ -80,7 +82,9 @@ def test_trial_types_leave_out_blank_cells_and_values_are_kept() -> None:
 
 
 def test_every_group_has_its_own_row_and_sample() -> None:
-    rows = rows_of("onset\tduration\n1.001\t0\nn/a\t0\n", groups=(("meg_250hz", 250.0), ("eeg_100hz", 100.0), ("x", None)))
+    rows = rows_of(
+        "onset\tduration\n1.001\t0\nn/a\t0\n", groups=(("meg_250hz", 250.0), ("eeg_100hz", 100.0), ("x", None))
+    )
     assert [(r["group_name"], r["sample_index"]) for r in rows] == [
         ("eeg_100hz", 100),
         ("meg_250hz", 250),

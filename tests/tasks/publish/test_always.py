@@ -26,7 +26,7 @@ STEPS = st.lists(
         st.sampled_from(["convert", "convert without events", "fail", "postpone", "leave"]),
     ),
     min_size=1,
-    max_size=5,
+    max_size=4,
 )
 
 
@@ -50,7 +50,7 @@ def carry_out(press: Press, number: int, step: tuple[str, str, str]) -> None:
 
 
 @given(steps=STEPS)
-@settings(max_examples=8)
+@settings(max_examples=6)
 def test_the_published_documents_always_add_up(shared_engine: Engine, steps: list[tuple[str, str, str]]) -> None:
     with TemporaryDirectory() as folder:
         press = Press(shared_engine, Path(folder))

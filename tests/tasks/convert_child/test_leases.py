@@ -1,0 +1,113 @@
+"""Leases as a worker keeps them: renewed together, lost in time, and let go when nobody goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from fan_out_bench import Shop, wait_until
+from sqlalchemy import Engine
+
+from contract.errors import LostLease
+from db import recordings
+from db.runs import Run
+from tasks.convert.leases import HeldAttempt, LeaseKeeper
+
+LEASE_S = 1.2
+
+
+class Desk:
+    """One dataset with one recording that can be claimed, and a keeper with short leases."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self.engine = engine
+        self.shop = Shop.open(engine, folder)
+        self.shop.put("01")
+        self.run: Run = self.shop.begin()
+        self.wanted = True
+        self.let_go: list[HeldAttempt] = []
+        self.keeper = LeaseKeeper(engine, is_wanted=lambda _id: self.wanted, let_go=self.let_go.append, lease_s=LEASE_S)
+
+    def claim(self) -> UUID:
+        attempt_id = uuid4()
+        with self.engine.begin() as c:
+            recordings.claim(
+                c,
+                run=self.run,
+                recording_id=self.shop.state("01").id,
+                attempt_id=attempt_id,
+                worker="w",
+                route="streamed",
+                projected_bytes=1,
+                permitted_bytes=1,
+                lease_s=LEASE_S,
+            )
+        return attempt_id
+
+
+@pytest.fixture
+def desk(engine: Engine, tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(engine, tmp_path / "dataset")
+    yield desk
+    desk.keeper.close()
+
+
+def test_an_attempt_that_is_kept_outlives_its_first_lease(desk: Desk) -> None:
+    held = desk.keeper.hold(desk.claim(), desk.run.number)
+    time.sleep(1.5 * LEASE_S)
+    held.may_write()
+    with desk.engine.begin() as c:
+        assert recordings.expire(c, run=desk.run) == []
+
+
+def test_a_write_is_refused_before_the_lease_ends_when_renewals_stop(desk: Desk) -> None:
+    held = desk.keeper.hold(desk.claim(), desk.run.number)
+    held.may_write()
+    desk.keeper.close()
+    time.sleep(LEASE_S * 0.85)
+    with pytest.raises(LostLease):
+        held.may_write()
+    with desk.engine.begin() as c:
+        assert recordings.expire(c, run=desk.run) == [], "the database gives it longer than we do"
+
+
+def test_an_attempt_that_was_released_elsewhere_is_lost(desk: Desk) -> None:
+    attempt_id = desk.claim()
+    held = desk.keeper.hold(attempt_id, desk.run.number)
+    with desk.engine.begin() as c:
+        recordings.release(c, attempt_id=attempt_id, run_number=desk.run.number, why="elsewhere")
+    wait_until(lambda: held.lost, 10)
+    assert held.must_stop
+    with pytest.raises(LostLease):
+        held.may_write()
+
+
+def test_an_attempt_that_is_not_ours_is_never_held(desk: Desk) -> None:
+    with pytest.raises(LostLease):
+        desk.keeper.hold(uuid4(), desk.run.number)
+    assert desk.keeper.get(uuid4()) is None
+
+
+def test_a_stop_reaches_an_attempt_that_has_not_begun(desk: Desk) -> None:
+    attempt_id = desk.claim()
+    desk.keeper.stop([attempt_id])
+    assert desk.keeper.hold(attempt_id, desk.run.number).must_stop
+
+
+def test_an_attempt_that_rests_and_that_nobody_wants_is_let_go(desk: Desk) -> None:
+    held = desk.keeper.hold(desk.claim(), desk.run.number)
+    held.is_working = False
+    time.sleep(LEASE_S)
+    assert desk.let_go == []
+    desk.wanted = False
+    wait_until(lambda: held in desk.let_go, 10)
+
+
+def test_an_attempt_at_work_is_never_let_go(desk: Desk) -> None:
+    desk.wanted = False
+    desk.keeper.hold(desk.claim(), desk.run.number)
+    time.sleep(LEASE_S)
+    assert desk.let_go == []

@@ -1,0 +1,123 @@
+"""A dataset that changes between runs: each run touches exactly what changed, and says why."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from command import Zarrmill
+from served_dataset import Served
+from small_dataset import write_recording, write_root
+
+
+@dataclass(frozen=True)
+class Changing:
+    zarrmill: Zarrmill
+    folder: Path
+    served: Served
+
+    def convert(self, *more: str) -> dict[str, object]:
+        return self.zarrmill.run("convert", self.folder, "--json", *more).summary
+
+    def plan(self) -> dict[str, dict[str, object]]:
+        told = self.zarrmill.run("plan", self.folder, "--json").lines[-1]
+        return {row["path"]: row for row in told["rows"]} | {"dropped": {path: {} for path in told["dropped"]}}
+
+
+@pytest.fixture
+def changing(zarrmill: Zarrmill, tmp_path: Path) -> Changing:
+    folder = tmp_path / "xx000042"
+    write_root(folder)
+    for subject in ("01", "02", "03", "04", "05", "06"):
+        write_recording(folder, subject)
+    write_recording(folder, "07", task="count")
+    (folder / "task-count_eeg.json").write_text('{"PowerLineFrequency": 50}')
+    return Changing(zarrmill, folder, Served(tmp_path / "served", "xx000042"))
+
+
+def _path(subject: str, task: str = "rest") -> str:
+    return f"sub-{subject}/eeg/sub-{subject}_task-{task}_eeg.edf"
+
+
+def test_every_kind_of_change_rebuilds_exactly_what_it_touches(changing: Changing) -> None:
+    first = changing.convert()
+    assert (first["dataset_id"], first["converted"], first["stores"]) == ("xx000042", 7, 7)
+    before = changing.served.files()
+    rows_before = pq.read_table(changing.served.base / "events.parquet").num_rows
+
+    eeg = changing.folder
+    write_recording(eeg, "01", seed=1)  # a changed signal
+    channels = eeg / "sub-02/eeg/sub-02_task-rest_channels.tsv"
+    channels.write_text(channels.read_text().replace("A\tEEG", "A\tEOG"))  # a changed sidecar
+    (eeg / "sub-03/eeg/sub-03_task-rest_events.tsv").unlink()  # events that are gone
+    shutil.rmtree(eeg / "sub-04")  # a removed recording
+    (eeg / "sub-05").rename(eeg / "sub-08")  # a renamed subject
+    for file in (eeg / "sub-08/eeg").iterdir():
+        file.rename(file.with_name(file.name.replace("sub-05", "sub-08")))
+    (eeg / "task-count_eeg.json").write_text('{"PowerLineFrequency": 60}')  # an inherited sidecar
+    write_recording(eeg, "09")  # a new recording
+
+    plan = changing.plan()
+    assert set(plan["dropped"]) == {_path("04"), _path("05")}
+    why = {path: (row["action"], row["why"]) for path, row in plan.items() if path != "dropped"}
+    assert why == {
+        _path("01"): ("convert", "source"),
+        _path("02"): ("convert", "source"),
+        _path("03"): ("convert", "source"),
+        _path("06"): ("carry", None),
+        _path("07", "count"): ("convert", "source"),
+        _path("08"): ("convert", "new"),
+        _path("09"): ("convert", "new"),
+    }
+    assert "sub-02_task-rest_channels.tsv changed" in str(plan[_path("02")]["changed"])
+    assert "sub-03_task-rest_events.tsv removed" in str(plan[_path("03")]["changed"])
+    assert "task-count_eeg.json changed" in str(plan[_path("07", "count")]["changed"])
+    assert changing.served.files() == before, "a plan writes nothing"
+
+    second = changing.convert()
+    assert (second["converted"], second["carried"], second["stores"]) == (6, 1, 7)
+    assert changing.served.lists() == dict.fromkeys(why, "served")
+    after = changing.served.files()
+    untouched = "sub-06/eeg/sub-06_task-rest_eeg.zarr"
+    assert {name: mark for name, mark in after.items() if untouched in name} == {
+        name: mark for name, mark in before.items() if untouched in name
+    }
+    assert not [name for name in after if "sub-04" in name or "sub-05" in name], "removed stores are gone"
+    entries = {entry["path"]: entry for entry in changing.served.index["stores"]}
+    assert entries[_path("07", "count")]["power_line_frequency"] == 60.0
+    assert "n_events" not in entries[_path("03")]
+    rows = pq.read_table(changing.served.base / "events.parquet").to_pylist()
+    assert len(rows) == rows_before - 2, "one recording lost its events, one went, one was renamed, one came"
+    assert {row["store_path"] for row in rows} == {
+        entry["zarr"] for path, entry in entries.items() if path != _path("03")
+    }
+
+    settled = changing.served.files()
+    assert changing.convert()["run_number"] is None
+    assert changing.served.files() == settled
+
+
+def test_what_was_lost_at_the_target_is_built_again(changing: Changing) -> None:
+    changing.convert()
+    expected = changing.served.settled_index()
+    shutil.rmtree(changing.served.store(_path("02")))
+    (changing.served.base / "index.json").unlink()
+    again = changing.convert()
+    assert (again["converted"], again["stores"]) == (1, 7)
+    assert changing.served.settled_index() == expected
+    (changing.served.target / "zarr-catalog.json").unlink()
+    changing.convert()
+    assert [row["dataset_id"] for row in changing.served.catalog["datasets"]] == ["xx000042"]
+
+
+def test_an_index_that_the_database_does_not_know_is_refused_and_left_alone(changing: Changing, tmp_path: Path) -> None:
+    foreign = changing.served.base / "index.json"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text('{"format": "somebody else\'s", "stores": [{"path": "a"}], "failures": [], "pending": []}')
+    refused = changing.zarrmill.run("convert", changing.folder, code=2)
+    assert "adopt" in refused.stderr
+    assert foreign.read_text().startswith('{"format": "somebody')
+    assert list(changing.served.target.rglob("*.zarr")) == []
