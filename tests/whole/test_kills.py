@@ -192,9 +192,9 @@ def _children_of(process: subprocess.Popen[str], home: Path) -> list[psutil.Proc
     for one in psutil.process_iter():
         try:
             parent = one.parent()
-            if parent and "fork_server" in " ".join(one.cmdline()) and "fork_server" in " ".join(parent.cmdline()):
-                if one.environ().get("ZARRMILL_HOME") == str(home):
-                    found.append(one)
+            forked = parent is not None and all("fork_server" in " ".join(each.cmdline()) for each in (one, parent))
+            if forked and one.environ().get("ZARRMILL_HOME") == str(home):
+                found.append(one)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
     return found
@@ -220,11 +220,14 @@ def test_killed_between_two_objects(victim: Victim) -> None:
     long_store = f"sub-{LONG}/eeg/sub-{LONG}_task-rest_eeg.zarr"
     whole = len(victim.before.new[long_store]) + 1
     victim.until(lambda: objects() > 12, "a store half copied", every_s=0.0005)
-    for one in psutil.Process(victim.process.pid).children(recursive=True):
+    others = psutil.Process(victim.process.pid).children(recursive=True)
+    for one in others:
         one.suspend()
     assert 12 < objects() < whole
     assert victim.ask("SELECT count(*) FROM intents") > 0
     victim.kill()
+    for one in others:
+        one.kill()  # a process that was stopped cannot notice that the command is gone
     assert victim.ask("SELECT count(*) FROM intents") > 0
     assert _parts(victim.before.served())[long_store] == victim.before.old[long_store]
     assert_a_rerun_ends_undisturbed(victim)
