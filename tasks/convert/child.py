@@ -72,10 +72,12 @@ class ChildPool:
         *,
         max_served: int = MAX_SERVED,
         small_permitted_bytes: int = SMALL_PERMITTED_BYTES,
+        poll_s: float = POLL_S,
     ) -> None:
         self._server = ForkServer(environment, preload)
         self._max_served = max_served
         self._small_permitted_bytes = small_permitted_bytes
+        self._poll_s = poll_s
         self._idle: list[Child] = []
         self._idle_lock = threading.Lock()
         self._closed = False
@@ -125,7 +127,7 @@ class ChildPool:
         """
         small = permitted_bytes <= self._small_permitted_bytes
         child = self._take_idle(permitted_bytes) if small else self._server.fork()
-        watch = _Watch(child, permitted_bytes, time.monotonic() + timeout_s, cancelled, on_poll)
+        watch = _Watch(child, permitted_bytes, timeout_s, cancelled=cancelled, on_poll=on_poll, poll_s=self._poll_s)
         keep = False
         try:
             reply = watch.until_answer(ChildOrder(function, args, permitted_bytes, explain))
@@ -176,13 +178,16 @@ class _Watch:
         self,
         child: Child,
         permitted_bytes: int,
-        deadline: float,
+        timeout_s: float,
+        *,
         cancelled: Callable[[], bool],
         on_poll: Callable[[int], None],
+        poll_s: float,
     ) -> None:
         self._child = child
         self._permitted_bytes = permitted_bytes
-        self._deadline = deadline
+        self._deadline = time.monotonic() + timeout_s
+        self._poll_s = poll_s
         self._cancelled = cancelled
         self._on_poll = on_poll
         self._oom_kills = 0
@@ -198,7 +203,7 @@ class _Watch:
         poller.register(child.channel, select.POLLIN)
         poller.register(child.status, select.POLLIN)
         while True:
-            ready = dict(poller.poll(POLL_S * 1000))
+            ready = dict(poller.poll(self._poll_s * 1000))
             reply = child.answer()
             if reply is not None:
                 return reply
