@@ -21,7 +21,6 @@ __all__ = [
     "LAYOUT_SCALE_OFFSET",
     "LAYOUT_VIEW",
     "LAYOUT_VIEW_LEVELS",
-    "RECORDING_EXTENSIONS",
     "ROOT_METADATA",
     "SHARD_SECONDS",
     "SIGNAL_DTYPE",
@@ -64,9 +63,6 @@ LAYOUT_VIEW_LEVELS = "1..n_view_levels from the group attrs"
 LAYOUT_SCALE_OFFSET = "level-0 array attrs scale[] and offset[]; physical = digital * scale + offset"
 LAYOUT_EVENTS = "<data_base>events.parquet"
 
-RECORDING_EXTENSIONS = (".set", ".edf", ".bdf", ".vhdr", ".fif", ".con", ".sqd", ".kdf", ".ds", ".mefd")
-"""Extensions that name a recording, lower case. A 4D/BTi folder has none."""
-
 _DATASET_ID = re.compile(DATASET_ID_PATTERN)
 
 
@@ -90,16 +86,16 @@ def is_dataset_id(text: str) -> bool:
     return _DATASET_ID.fullmatch(text) is not None
 
 
-def store_path(recording_path: str) -> str:
-    """The store's path for a recording: its extension becomes ``.zarr``; a name without one gets it appended.
+def store_path(recording_path: str, extension: str = "") -> str:
+    """The store's path for a recording: its ``extension`` becomes ``.zarr``; without one it gets it appended.
 
-    Only the extensions of recordings are replaced, so a 4D/BTi folder whose name has a dot keeps its whole name.
+    Parameters
+    ----------
+    extension
+        The ending by which the recording's format is known, as it stands in the path; empty for a 4D/BTi folder, whose
+        name may hold dots.
     """
-    folder, slash, name = check_relative(recording_path).rpartition("/")
-    stem, dot, extension = name.rpartition(".")
-    if stem and f"{dot}{extension}".lower() in RECORDING_EXTENSIONS:
-        name = stem
-    return f"{folder}{slash}{name}.zarr"
+    return f"{check_relative(recording_path).removesuffix(extension)}.zarr"
 
 
 def dataset_prefix(dataset_id: str) -> str:

@@ -16,6 +16,7 @@ from sqlalchemy import text
 from contract.codes import FailureCode, PendingReason
 from contract.errors import LostLease
 from db.edges import BACK_TO_PENDING, END_ATTEMPT, FREE, HELD, VERDICT_OF_RUN
+from db.stores import drop_twins
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -33,7 +34,6 @@ __all__ = [
     "Measured",
     "claim",
     "done",
-    "drop_twins",
     "ended",
     "fail",
     "postpone",
@@ -165,16 +165,6 @@ def renew_attempts(c: Connection, *, attempt_ids: Collection[UUID], lease_s: flo
     return {row.attempt_id for row in rows}
 
 
-_DROP_TWINS = text(f"""
-    WITH held AS (SELECT r.pk, r.dataset_pk, r.zarr FROM recordings r WHERE {HELD} FOR UPDATE),
-    gone AS (
-        DELETE FROM stores s USING held h
-        WHERE s.dataset_pk = h.dataset_pk AND s.zarr = h.zarr AND s.recording_pk <> h.pk
-        RETURNING s.recording_pk
-    )
-    UPDATE recordings r SET served_source = NULL FROM gone WHERE r.pk = gone.recording_pk
-""")
-
 _STORE_COLUMNS = (
     "entry, source, options, engine, biosigio, digests, events, events_row_count, source_key, size_bytes, duration_s, attempt_id, "
     "updated_utc, zarr"
@@ -200,11 +190,6 @@ _DONE = text(f"""
     )
     {END_ATTEMPT.format(outcome="'done'", code="NULL", reason="NULL", error="NULL", counted="false", source="moved")}
 """)
-
-
-def drop_twins(c: Connection, *, attempt_id: UUID, run_number: int) -> None:
-    """Forget stores of other recordings at the address that this attempt replaces: what stands there is theirs no more."""
-    c.execute(_DROP_TWINS, {"attempt": attempt_id, "number": run_number})
 
 
 def done(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from contract.errors import ZarrmillError
+from db.counts import Coverage, Unaccounted
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -22,29 +21,6 @@ FAILURE = f"r.discovered AND NOT ({SERVED}) AND r.due = 'failed'"
 """SQL over ``recordings r``: the recording is published in ``failures``."""
 PENDING = f"r.discovered AND NOT ({SERVED}) AND r.due IN ('pending', 'converting')"
 """SQL over ``recordings r``: the recording is published in ``pending``."""
-
-
-class Unaccounted(ZarrmillError):
-    """The published lists do not add up to what was discovered. Nothing may be published from such a state."""
-
-    code = "unaccounted"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """How many recordings were discovered, and in which published list they are."""
-
-    discovered: int
-    stores: int
-    failures: int
-    pending: int
-
-    def __post_init__(self) -> None:
-        if self.discovered != self.stores + self.failures + self.pending:
-            raise Unaccounted(
-                f"{self.discovered} recordings were discovered, but {self.stores} stores, {self.failures} failures and "
-                f"{self.pending} pending do not add up to them"
-            )
 
 
 _COVERAGE = text(f"""

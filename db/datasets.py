@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import text
 
 from contract.errors import Refused
-from db.coverage import Coverage
+from db.counts import Coverage
 from db.runs import lost
 
 if TYPE_CHECKING:

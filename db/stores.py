@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import text
 
 from contract.errors import LostLease
-from db.attempts import drop_twins
 from db.coverage import SERVED
 from db.edges import HELD
 
@@ -28,6 +27,7 @@ __all__ = [
     "StoreRow",
     "close_intent",
     "digests",
+    "drop_twins",
     "entries",
     "events",
     "open_intent",
@@ -150,6 +150,22 @@ def digests(c: Connection, *, dataset: Dataset, zarr: str) -> dict[str, tuple[in
         {"dataset": dataset.pk, "zarr": zarr},
     )
     return None if packed is None else unpack_digests(packed)
+
+
+_DROP_TWINS = text(f"""
+    WITH held AS (SELECT r.pk, r.dataset_pk, r.zarr FROM recordings r WHERE {HELD} FOR UPDATE),
+    gone AS (
+        DELETE FROM stores s USING held h
+        WHERE s.dataset_pk = h.dataset_pk AND s.zarr = h.zarr AND s.recording_pk <> h.pk
+        RETURNING s.recording_pk
+    )
+    UPDATE recordings r SET served_source = NULL FROM gone WHERE r.pk = gone.recording_pk
+""")
+
+
+def drop_twins(c: Connection, *, attempt_id: UUID, run_number: int) -> None:
+    """Forget stores of other recordings at the address that this attempt replaces: what stands there is theirs no more."""
+    c.execute(_DROP_TWINS, {"attempt": attempt_id, "number": run_number})
 
 
 def open_intent(c: Connection, *, attempt_id: UUID, run_number: int) -> list[OpenIntent]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from tasks.publish.dataset import publish
 from tasks.publish.edition import Edition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from distributed import Client
 
@@ -161,15 +162,23 @@ def _convert(session: Session, client: Client, tally: Tally) -> None:
     with session.engine.connect() as c:
         due = recordings.due(c, dataset=session.dataset)
     work = orders(session.settings, session.survey, session.dataset, session.run, planned=planned, due=due)
-    published_at, published_count = time.monotonic(), 0
-    for report in fan_out(
+    reports = fan_out(
         client,
         session.engine,
         session.run,
         work,
         on_progress=session.on_event,
         should_stop=lambda: _stop_word(session),
-    ):
+        owner=session.ownership.owner,
+        largest_worker_bytes=session.settings.largest_worker_bytes,
+    )
+    with closing(reports):
+        _follow(session, reports, zarrs, tally)
+
+
+def _follow(session: Session, reports: Iterable[AttemptReport], zarrs: dict[str, str], tally: Tally) -> None:
+    published_at, published_count = time.monotonic(), 0
+    for report in reports:
         tally.add(report, zarrs[report.path])
         session.on_event(RecordingEnded(report=report))
         waited = time.monotonic() - published_at

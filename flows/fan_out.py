@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -60,7 +60,7 @@ def fan_out(
     owner_is_gone: Callable[[Owner], bool] = is_gone,
     largest_worker_bytes: int | None = None,
     age_s: float = AGE_S,
-) -> Iterator[AttemptReport]:
+) -> Generator[AttemptReport]:
     """The last report of every recording that was tried or can not be, as each ends; one report per recording.
 
     What was not tried when the run stops gives no report: it is still due.

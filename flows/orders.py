@@ -81,6 +81,7 @@ def orders(
             route=needs.route,
             projected_bytes=needs.projected_bytes,
             permitted_bytes=needs.projected_bytes,
+            floor_bytes=needs.floor_bytes,
             scratch_bytes=needs.scratch_bytes,
             timeout_s=settings.recording_timeout_s,
             updated_utc=utc_stamp(run.started_at),

@@ -7,25 +7,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from contract.codes import FailureCode
+from tasks.formats.registry import endings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from tasks.bids.recording import DiscoveredRecording
 
-__all__ = ["FORMAT_ORDER", "with_collisions"]
-
-FORMAT_ORDER = ("brainvision", "edf", "bdf", "eeglab", "fif", "ctf", "bti", "kit", "mef3")
-"""Of two recordings with one store path the format that stands first here is served; of one format the first path.
-
-The two that BIDS recommends for EEG come first, then by how faithfully the reader keeps units and labels.
-"""
+__all__ = ["with_collisions"]
 
 _DOCUMENTS = frozenset({"index.json", "manifest.json", "events.parquet"})
 
 
 def with_collisions(recordings: Iterable[DiscoveredRecording]) -> list[DiscoveredRecording]:
     """The recordings, all but one of each shared place with a ``store_path_collision`` verdict.
+
+    The recording whose format has the lowest ``precedence`` is served, of one format the first path. The two formats that
+    BIDS recommends for EEG come first, then by how faithfully the reader keeps units and labels.
 
     Shared is one store path (``x_eeg.set`` beside ``x_eeg.edf``); a store path inside another store (a recording below
     a folder called like a store), where replacing the outer store would delete the inner one; and a path below the
@@ -52,7 +50,7 @@ def with_collisions(recordings: Iterable[DiscoveredRecording]) -> list[Discovere
 
 
 def _precedence(recording: DiscoveredRecording) -> tuple[int, str]:
-    return FORMAT_ORDER.index(recording.format), recording.path
+    return endings().precedence[recording.format], recording.path
 
 
 def _refused(recording: DiscoveredRecording, detail: str) -> DiscoveredRecording:

@@ -16,6 +16,7 @@ from tasks.bids.folders import EXCLUDED, FolderRecording, Folders
 from tasks.bids.recording import DiscoveredRecording, Discovery
 from tasks.bids.scope import EXCLUDED_SEGMENTS, calibration_kind, printable, unpublishable
 from tasks.bids.sidecars import SidecarIndex
+from tasks.formats.registry import endings
 from tasks.sources.protocol import Problem
 
 if TYPE_CHECKING:
@@ -23,27 +24,10 @@ if TYPE_CHECKING:
 
     from tasks.sources.protocol import Source, TreeEntry
 
-__all__ = ["COMPANIONS", "DATASET_FILES", "FILE_FORMATS", "discover", "discover_source"]
-
-FILE_FORMATS = {
-    ".set": "eeglab",
-    ".edf": "edf",
-    ".bdf": "bdf",
-    ".vhdr": "brainvision",
-    ".fif": "fif",
-    ".fif.gz": "fif",
-    ".con": "kit",
-    ".sqd": "kit",
-    ".kdf": "kit",
-}
-"""Extension (any case) of a recording's primary file -> name of the reader."""
-
-COMPANIONS = {"eeglab": frozenset({".fdt"}), "brainvision": frozenset({".eeg", ".vmrk", ".dat"})}
-"""Extensions of files that are read beside a primary of the same stem and never are recordings."""
+__all__ = ["DATASET_FILES", "discover", "discover_source"]
 
 DATASET_FILES = ("dataset_description.json", "participants.tsv")
 
-_COMPANION_EXTENSIONS = frozenset().union(*COMPANIONS.values())
 _SPLIT = re.compile(r"split-([0-9]+)")
 
 
@@ -106,7 +90,9 @@ class _Survey:
         self.problems: list[Problem] = []
         self.sidecars = SidecarIndex()
         self._tree = tree
-        self._folders = Folders(tree)
+        self._endings = endings()
+        self._companion_endings = frozenset().union(*self._endings.companions.values())
+        self._folders = Folders(tree, self._endings.folders)
         self._inner: dict[FolderRecording, list[str]] = defaultdict(list)
         self._primaries: list[_Primary] = []
         self._splits: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
@@ -120,7 +106,7 @@ class _Survey:
             return
         stem, extension = split_extension(name)
         lowered = extension.lower()
-        format_name = FILE_FORMATS.get(lowered)
+        format_name = self._endings.files.get(lowered)
         if standing is not None:
             self._inner[standing].append(path)
             if format_name is not None:
@@ -134,7 +120,7 @@ class _Survey:
             self.sidecars.add(path)
         elif format_name is not None:
             self._primary(path, stem, lowered, format_name)
-        elif lowered in _COMPANION_EXTENSIONS:
+        elif lowered in self._companion_endings:
             self._companions[folder, stem.lower()].append(path)
         elif lowered in {".tsv", ".json"}:
             self.sidecars.add(path)
@@ -172,8 +158,9 @@ class _Survey:
         return _Primary(paths[0], "fif", paths, paths)
 
     def _finish(self, primary: _Primary) -> DiscoveredRecording:
-        gzipped = primary.format == "fif" and primary.path.lower().endswith(".gz")
-        store = store_path(primary.path[: -len(".gz")] if gzipped else primary.path)
+        # a 4D/BTi folder has no ending, so a dot in its name is part of the name
+        extension = "" if primary.format == "bti" else split_extension(split_path(primary.path)[1])[1]
+        store = store_path(primary.path, extension)
         name = split_path(store)[1]
         parsed = parse_name(name)
         companions = self._companions_of(primary)
@@ -196,7 +183,7 @@ class _Survey:
 
     def _companions_of(self, primary: _Primary) -> tuple[str, ...]:
         """Same folder, same stem; a stem that differs in case counts only where no exact one has the extension."""
-        wanted = COMPANIONS.get(primary.format)
+        wanted = self._endings.companions.get(primary.format)
         if wanted is None:
             return ()
         primary_stem = split_extension(primary.path)[0]

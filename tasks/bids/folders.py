@@ -9,12 +9,9 @@ from tasks.bids.entities import split_extension, split_path
 from tasks.bids.scope import EXCLUDED_SEGMENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["EXCLUDED", "FOLDER_FORMATS", "FolderRecording", "Folders"]
-
-FOLDER_FORMATS = {".ds": "ctf", ".mefd": "mef3"}
-"""Folder recordings known by their extension (any case)."""
+__all__ = ["EXCLUDED", "FolderRecording", "Folders"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,8 @@ class Folders:
     candidates the outermost wins: what lies inside a recording is part of it.
     """
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], formats: Mapping[str, str]) -> None:
+        self._formats = formats
         with_data: set[str] = set()
         with_config: set[str] = set()
         for path in paths:
@@ -69,7 +67,7 @@ class Folders:
     def _first_look(self, folder: str, name: str) -> FolderRecording | None:
         if name in EXCLUDED_SEGMENTS:
             return EXCLUDED
-        named = FOLDER_FORMATS.get(split_extension(name)[1].lower())
+        named = self._formats.get(split_extension(name)[1].lower())
         if named is not None:
             return FolderRecording(folder, named)
         return FolderRecording(folder, "bti") if folder in self._bti else None

@@ -7,7 +7,7 @@ import tempfile
 from typing import IO, TYPE_CHECKING, Any
 
 from contract.events import COMPRESSION, FIXED_COLUMNS, ROW_GROUP_ROWS
-from tasks.events.rows import read_rows
+from tasks.events.rows import open_rows, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -50,8 +50,6 @@ def write_parquet(stores: Iterable[tuple[str, bytes]], out: Path) -> int:
 
 def _spool(stores: Iterable[tuple[str, bytes]], spool: IO[bytes]) -> tuple[list[str], int]:
     """Every pass-through name, sorted, and the number of rows."""
-    import pyarrow as pa
-
     others: set[str] = set()
     count = 0
     before = ""
@@ -59,7 +57,7 @@ def _spool(stores: Iterable[tuple[str, bytes]], spool: IO[bytes]) -> tuple[list[
         if zarr <= before:
             raise ValueError(f"the stores are not in order: {zarr!r} after {before!r}")
         before = zarr
-        with pa.ipc.open_stream(data) as reader:
+        with open_rows(data) as reader:
             others.update(name for name in reader.schema.names if name not in FIXED_COLUMNS)
             rows = sum(batch.num_rows for batch in reader)
         if rows:

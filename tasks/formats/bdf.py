@@ -19,6 +19,10 @@ class BDF:
     """BDF: streamed; in memory when rates are mixed or the file needs a tolerant read."""
 
     name = "bdf"
+    extensions: tuple[str, ...] = (".bdf",)
+    folder_extensions: tuple[str, ...] = ()
+    companions: frozenset[str] = frozenset()
+    precedence = 30
     source_format = "edf"
 
     def header(self, primary: Path) -> Header:

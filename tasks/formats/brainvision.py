@@ -22,6 +22,10 @@ class BrainVision:
     """BrainVision: always streamed."""
 
     name = "brainvision"
+    extensions: tuple[str, ...] = (".vhdr",)
+    folder_extensions: tuple[str, ...] = ()
+    companions: frozenset[str] = frozenset({".eeg", ".vmrk", ".dat"})
+    precedence = 10
     source_format = "brainvision"
 
     def header(self, primary: Path) -> Header:

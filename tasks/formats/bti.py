@@ -28,6 +28,10 @@ class Bti:
     """4D/BTi: always streamed."""
 
     name = "bti"
+    extensions: tuple[str, ...] = ()
+    folder_extensions: tuple[str, ...] = ()
+    companions: frozenset[str] = frozenset()
+    precedence = 70
     source_format = "meg"
 
     def header(self, primary: Path) -> Header:

@@ -25,6 +25,10 @@ class Ctf:
     """CTF: always streamed."""
 
     name = "ctf"
+    extensions: tuple[str, ...] = ()
+    folder_extensions: tuple[str, ...] = (".ds",)
+    companions: frozenset[str] = frozenset()
+    precedence = 60
     source_format = "meg"
 
     def header(self, primary: Path) -> Header:

@@ -19,6 +19,10 @@ class EDF:
     """EDF: streamed; in memory when rates are mixed or the file needs a tolerant read."""
 
     name = "edf"
+    extensions: tuple[str, ...] = (".edf",)
+    folder_extensions: tuple[str, ...] = ()
+    companions: frozenset[str] = frozenset()
+    precedence = 20
     source_format = "edf"
 
     def header(self, primary: Path) -> Header:

@@ -22,6 +22,10 @@ class Eeglab:
     """EEGLAB: always in memory; MNE loads embedded samples whole anyway and refuses MATLAB 7.3."""
 
     name = "eeglab"
+    extensions: tuple[str, ...] = (".set",)
+    folder_extensions: tuple[str, ...] = ()
+    companions: frozenset[str] = frozenset({".fdt"})
+    precedence = 40
     source_format = "eeglab"
 
     def header(self, primary: Path) -> Header:

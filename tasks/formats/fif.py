@@ -60,6 +60,10 @@ class Fif:
     """FIF: always streamed."""
 
     name = "fif"
+    extensions: tuple[str, ...] = (".fif", ".fif.gz")
+    folder_extensions: tuple[str, ...] = ()
+    companions: frozenset[str] = frozenset()
+    precedence = 50
     source_format = "meg"
 
     def header(self, primary: Path) -> Header:

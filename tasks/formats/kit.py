@@ -27,6 +27,10 @@ class Kit:
     """KIT: streamed; in memory for .kdf, an ending by which MNE's streaming entrance finds no reader."""
 
     name = "kit"
+    extensions: tuple[str, ...] = (".con", ".sqd", ".kdf")
+    folder_extensions: tuple[str, ...] = ()
+    companions: frozenset[str] = frozenset()
+    precedence = 80
     source_format = "meg"
 
     def header(self, primary: Path) -> Header:

@@ -25,6 +25,10 @@ class Mef3:
     """MEF3: always streamed."""
 
     name = "mef3"
+    extensions: tuple[str, ...] = ()
+    folder_extensions: tuple[str, ...] = (".mefd",)
+    companions: frozenset[str] = frozenset()
+    precedence = 90
     source_format = "mef3"
 
     def header(self, primary: Path) -> Header:

@@ -71,6 +71,18 @@ class RecordingFormat(Protocol):
     name: str
     """As in ``DiscoveredRecording.format``."""
 
+    extensions: tuple[str, ...]
+    """Endings (lower case, matched in any case) of the file that names a recording; empty for folder recordings."""
+
+    folder_extensions: tuple[str, ...]
+    """Endings of a folder that is one recording. A 4D/BTi folder has none: it is known by what lies in it."""
+
+    companions: frozenset[str]
+    """Endings of files that are read beside a primary of the same stem and never are recordings."""
+
+    precedence: int
+    """Of two recordings that claim one store, the one whose format has the lower number is served."""
+
     source_format: str
     """biosigIO's name of its importer, the root attribute ``source_format`` of every store of this format."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from tasks.formats.protocol import RecordingFormat
 
-__all__ = ["load"]
+__all__ = ["Endings", "endings", "load"]
 
 
 @lru_cache(maxsize=1)
@@ -40,3 +41,50 @@ def load() -> Mapping[str, RecordingFormat]:
             )
         found[entry.name] = one
     return MappingProxyType(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endings:
+    """How recordings are known by their names.
+
+    Parameters
+    ----------
+    files, folders
+        Ending in lower case -> name of the format.
+    companions
+        Name of the format -> endings of its companions, for those that have any.
+    precedence
+        Name of the format -> its place when two recordings claim one store.
+    """
+
+    files: Mapping[str, str]
+    folders: Mapping[str, str]
+    companions: Mapping[str, frozenset[str]]
+    precedence: Mapping[str, int]
+
+
+@lru_cache(maxsize=1)
+def endings() -> Endings:
+    """The endings of every installed format.
+
+    Raises
+    ------
+    ValueError
+        Two formats claim one ending.
+    """
+    files: dict[str, str] = {}
+    folders: dict[str, str] = {}
+    for name, one in load().items():
+        for claimed, extensions in ((files, one.extensions), (folders, one.folder_extensions)):
+            for extension in extensions:
+                if extension in claimed:
+                    raise ValueError(
+                        f"the formats {claimed[extension]!r} and {name!r} both claim the ending {extension}"
+                    )
+                claimed[extension] = name
+    return Endings(
+        files=MappingProxyType(files),
+        folders=MappingProxyType(folders),
+        companions=MappingProxyType({name: one.companions for name, one in load().items() if one.companions}),
+        precedence=MappingProxyType({name: one.precedence for name, one in load().items()}),
+    )

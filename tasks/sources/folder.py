@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from contract.errors import RecordingFailed, Refused
 from contract.layout import check_relative
 from tasks.bids.entities import split_extension
-from tasks.bids.folders import FOLDER_FORMATS
 from tasks.bids.scope import EXCLUDED_SEGMENTS, printable
+from tasks.formats.registry import endings
 from tasks.plan.fingerprint import pairs_encoding
 from tasks.sources.content import entry_of
 from tasks.sources.git_checkout import head_commit
@@ -137,7 +137,7 @@ class _Walk:
         except OSError as error:
             where = printable(folder or self._root)
             raise Refused(f"The folder {where} of the dataset cannot be listed: {error.strerror}.") from error
-        by_extension = split_extension(folder.rpartition("/")[2])[1].lower() in FOLDER_FORMATS
+        by_extension = split_extension(folder.rpartition("/")[2])[1].lower() in endings().folders
         if by_extension and not listed and not inside:
             self._problem(folder, "is an empty folder, not a recording")
         names = {entry.name for entry in listed}

@@ -17,27 +17,27 @@ PATHS = st.lists(NAME, min_size=1, max_size=4).map("/".join)
 
 
 @pytest.mark.parametrize(
-    ("recording", "store"),
+    ("recording", "extension", "store"),
     [
-        ("sub-01/eeg/sub-01_task-rest_eeg.set", "sub-01/eeg/sub-01_task-rest_eeg.zarr"),
-        ("sub-01/eeg/sub-01_task-rest_eeg.EDF", "sub-01/eeg/sub-01_task-rest_eeg.zarr"),
-        ("sub-01/meg/sub-01_split-01_meg.fif", "sub-01/meg/sub-01_split-01_meg.zarr"),
-        ("sub-01/meg/sub-01_meg.ds", "sub-01/meg/sub-01_meg.zarr"),
-        ("sub-01/ieeg/sub-01_ieeg.mefd", "sub-01/ieeg/sub-01_ieeg.zarr"),
-        ("sub-01/meg/sub-01_meg", "sub-01/meg/sub-01_meg.zarr"),
-        ("sub-01/meg/sub-01_acq-1.5T_meg", "sub-01/meg/sub-01_acq-1.5T_meg.zarr"),
-        ("sub-01.edf/x", "sub-01.edf/x.zarr"),
-        ("a.b.edf", "a.b.zarr"),
-        (".edf", ".edf.zarr"),
+        ("sub-01/eeg/sub-01_task-rest_eeg.set", ".set", "sub-01/eeg/sub-01_task-rest_eeg.zarr"),
+        ("sub-01/eeg/sub-01_task-rest_eeg.EDF", ".EDF", "sub-01/eeg/sub-01_task-rest_eeg.zarr"),
+        ("sub-01/meg/sub-01_split-01_meg.fif", ".fif", "sub-01/meg/sub-01_split-01_meg.zarr"),
+        ("sub-01/meg/sub-01_meg.ds", ".ds", "sub-01/meg/sub-01_meg.zarr"),
+        ("sub-01/ieeg/sub-01_ieeg.mefd", ".mefd", "sub-01/ieeg/sub-01_ieeg.zarr"),
+        ("sub-01/meg/sub-01_meg", "", "sub-01/meg/sub-01_meg.zarr"),
+        ("sub-01/meg/sub-01_acq-1.5T_meg", "", "sub-01/meg/sub-01_acq-1.5T_meg.zarr"),
+        ("sub-01.edf/x", "", "sub-01.edf/x.zarr"),
+        ("a.b.edf", ".edf", "a.b.zarr"),
+        (".edf", "", ".edf.zarr"),
     ],
 )
-def test_a_store_stands_where_its_recording_does(recording: str, store: str) -> None:
-    assert layout.store_path(recording) == store
+def test_a_store_stands_where_its_recording_does(recording: str, extension: str, store: str) -> None:
+    assert layout.store_path(recording, extension) == store
 
 
-@given(path=PATHS, extension=st.sampled_from(layout.RECORDING_EXTENSIONS), upper=st.booleans())
-def test_a_store_path_replaces_the_extension_and_nothing_else(path: str, extension: str, upper: bool) -> None:
-    store = layout.store_path(path + (extension.upper() if upper else extension))
+@given(path=PATHS, extension=st.sampled_from([".edf", ".fif.gz", ".ds", ".SET"]))
+def test_a_store_path_replaces_the_extension_and_nothing_else(path: str, extension: str) -> None:
+    store = layout.store_path(path + extension, extension)
     assert store == f"{path}.zarr"
     assert layout.store_key("xx000001", store) == f"xx000001/zarr/{path}.zarr"
 

@@ -24,6 +24,10 @@ class Fault:
     """Does what the companion ``<stem>.fault`` says, then reads the EDF."""
 
     name = "fault"
+    extensions = (".flt",)
+    folder_extensions = ()
+    companions = frozenset({".fault"})
+    precedence = 1000
     source_format = "edf"
 
     def header(self, primary: Path) -> Header:

@@ -9,9 +9,8 @@ from trees import found, in_folder, only, tree_of
 
 from contract.codes import FailureCode
 from contract.errors import Refused
-from tasks.bids.collisions import FORMAT_ORDER
-from tasks.bids.discovery import COMPANIONS, FILE_FORMATS, discover, discover_source
-from tasks.bids.folders import FOLDER_FORMATS
+from tasks.bids.discovery import discover, discover_source
+from tasks.formats.registry import endings, load
 from tasks.sources import open_source
 from tasks.sources.protocol import Absence, Problem, TreeEntry
 
@@ -26,7 +25,7 @@ def paths(*tree: str) -> list[str]:
 def test_each_recording_extension_is_found_in_any_case_anywhere(extension: str) -> None:
     recording = only(f"phenotype/.odd/sub-01_task-x_eeg{extension}")
     assert recording.zarr == "phenotype/.odd/sub-01_task-x_eeg.zarr"
-    assert recording.format == FILE_FORMATS[extension.lower()]
+    assert recording.format == endings().files[extension.lower()]
     assert (recording.modality, recording.entities) == ("eeg", {"sub": "01", "task": "x"})
 
 
@@ -239,8 +238,11 @@ def test_a_store_inside_a_store_or_below_a_document_is_a_collision() -> None:
 
 
 def test_every_format_has_its_place_in_the_order() -> None:
-    assert set(FORMAT_ORDER) == {*FILE_FORMATS.values(), *FOLDER_FORMATS.values(), "bti"}
-    assert set(COMPANIONS) <= set(FORMAT_ORDER)
+    known = endings()
+    assert set(known.precedence) == set(load()) >= {*known.files.values(), *known.folders.values(), "bti"}
+    assert len(set(known.precedence.values())) == len(known.precedence)
+    order = sorted(known.precedence, key=known.precedence.__getitem__)
+    assert order[:9] == ["brainvision", "edf", "bdf", "eeglab", "fif", "ctf", "bti", "kit", "mef3"]
 
 
 def test_what_the_source_left_out_is_told_with_the_rest() -> None:
@@ -273,7 +275,7 @@ _names = st.sampled_from(
         "derivatives",
     ]
 )
-_files = st.builds(str.__add__, _names, st.sampled_from([*FILE_FORMATS, ".eeg", ".tsv", ".dat", ".ds", ".mefd", ""]))
+_files = st.builds(str.__add__, _names, st.sampled_from([*endings().files, ".eeg", ".tsv", ".dat", ".ds", ".mefd", ""]))
 _trees = st.lists(st.lists(_files, min_size=1, max_size=4).map("/".join), max_size=12, unique=True)
 
 
@@ -294,7 +296,7 @@ def test_discovery_does_not_depend_on_order_and_counts_each_file_once(tree: list
     counted_or_told = {*members, *(problem.path for problem in discovery.problems)}
     for path in tree:
         raw = not {"code", "derivatives"} & set(path.split("/"))
-        if raw and any(path.endswith(extension) for extension in FILE_FORMATS):
+        if raw and any(path.endswith(extension) for extension in endings().files):
             assert path in counted_or_told
 
 
