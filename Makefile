@@ -24,7 +24,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml $(UV)
 	@touch $@
 
 $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
-	@$(UV) pip install --quiet --require-hashes -r requirements-dev.lock
+	@$(UV) pip install --quiet --compile-bytecode --require-hashes -r requirements-dev.lock
 	@touch $@
 
 install: $(VENV)/.installed  ## install zarrmill into .venv

@@ -234,16 +234,18 @@ def test_killed_between_two_objects(victim: Victim) -> None:
 
 
 def test_killed_when_a_store_stands_but_is_not_noted(victim: Victim) -> None:
-    victim.until_stage("converting")
-    with victim.holding("LOCK TABLE stores IN EXCLUSIVE MODE"):
-        victim.until_it_waits_for("stores")
+    before = victim.before
+
+    def exchanged() -> list[str]:
+        return [name for name, parts in _parts(before.served()).items() if parts == before.new[name]]
+
+    victim.until(victim.converting, "a claim")
+    with victim.holding("LOCK TABLE attempts IN EXCLUSIVE MODE"):
         noted = victim.ask(
             "SELECT count(*) FROM stores s JOIN recordings r ON r.pk = s.recording_pk WHERE s.source = r.source"
         )
+        victim.until(lambda: len(exchanged()) > noted, "a root zarr.json is exchanged that no row knows", every_s=0.05)
         victim.kill()
-        parts = _parts(victim.before.served())
-        replaced = [name for name in parts if parts[name] == victim.before.new[name]]
-        assert len(replaced) > noted, "a root zarr.json is exchanged that no row knows"
         assert victim.ask("SELECT count(*) FROM intents") > 0
     assert_a_rerun_ends_undisturbed(victim)
 
