@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from db.datasets import Dataset
+    from db.dataset_values import Dataset
     from db.runs import Run
 
 __all__ = ["Applied", "PlannedAction", "PlannedRow", "apply_plan", "pack_inputs", "unpack_inputs"]

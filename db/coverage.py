@@ -11,7 +11,7 @@ from db.counts import Coverage, Unaccounted
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from db.datasets import Dataset
+    from db.dataset_values import Dataset
 
 __all__ = ["FAILURE", "PENDING", "SERVED", "Coverage", "Unaccounted", "coverage"]
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from db.datasets import Dataset
+    from db.dataset_values import Dataset
     from db.runs import Mode, Versions
 
-__all__ = ["LEASE_S", "Owner", "acquire", "release", "renew"]
+__all__ = ["LEASE_S", "Owner", "acquire", "is_held", "release", "renew"]
 
 LEASE_S = 60
 """How long a dataset stays held by a run that is not heard of, when its owner's flock cannot be tried from here."""
@@ -124,6 +124,12 @@ def _begin(c: Connection, *, dataset: Dataset, owner: Owner, mode: Mode, version
         {**values, "number": row.number},
     )
     return run_of(row)
+
+
+def is_held(c: Connection, *, dataset: Dataset) -> bool:
+    """Whether a run holds the dataset, or one that was killed has left it held."""
+    held = text("SELECT EXISTS (SELECT FROM dataset_leases WHERE dataset_pk = :dataset)")
+    return bool(c.scalar(held, {"dataset": dataset.pk}))
 
 
 def renew(c: Connection, *, run: Run) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from db.datasets import Dataset
+    from db.dataset_values import Dataset
 
 __all__ = ["FailureRow", "ManifestRow", "PendingRow", "PublishedSnapshot", "published_snapshot"]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from db.datasets import Dataset
+    from db.dataset_values import Dataset
 
 __all__ = ["EndState", "Mode", "Run", "RunRecord", "Versions", "finish", "last_runs", "lost", "note_stage", "run_of"]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from db.datasets import Dataset
+    from db.dataset_values import Dataset
 
 __all__ = [
     "OpenIntent",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from contract.times import utc_stamp
-from db import recordings
+from db import leases, recordings
 from db.migrate import upgrade
 from flows.orders import projection_of
 from flows.request import Preview, PreviewRow
@@ -111,5 +111,8 @@ def documents_are_current(engine: Engine, surveyed: Survey, planned: Plan) -> bo
     dataset = surveyed.choice.registered
     if dataset is None or not planned.nothing_to_do or dataset.facts != surveyed.facts:
         return False
+    with engine.connect() as c:
+        if leases.is_held(c, dataset=dataset):
+            return False  # a run that was killed after its last document still owes its end and its callback
     edition = Edition(dataset=dataset, source_commit=surveyed.commit, updated_utc=utc_stamp(_EPOCH))
     return is_current(engine, surveyed.target, edition)

@@ -261,7 +261,7 @@ def test_killed_after_events_parquet(victim: Victim) -> None:
     old_events = (served.base / "events.parquet").read_bytes()
     lock = served.target / ".zarrmill" / "locks" / "xx000077"
     victim.until_stage("converting")
-    with victim.holding("SELECT FROM runs ORDER BY number DESC LIMIT 1 FOR UPDATE") as stage:
+    with victim.holding("SELECT FROM runs ORDER BY number DESC LIMIT 1 FOR NO KEY UPDATE") as stage:
         # all stores are converted, and the run waits to say that it publishes
         victim.until(lambda: victim.ask("SELECT count(*) FROM recordings WHERE due <> 'none'") == 0, "all converted")
         with lock.open("r+") as handle:

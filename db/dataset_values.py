@@ -1,0 +1,65 @@
+"""A dataset as a value: what it says of itself, and what was last published of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from db.counts import Coverage
+
+__all__ = ["Dataset", "DatasetFacts", "PublishedState"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetFacts:
+    """What a dataset says of itself. ``subject_count`` from participants.tsv or the folders; the lists are sorted."""
+
+    name: str | None = None
+    doi: str | None = None
+    license: str | None = None
+    citation: str | None = None
+    hed_version: str | None = None
+    has_hed: bool | None = None
+    modalities: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    subject_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedState:
+    """What the last published index of a dataset says. ``duration_s`` sums each store's longest group."""
+
+    source_commit: str
+    index_etag: str
+    counts: Coverage
+    duration_s: float
+    converted_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """A dataset at one target.
+
+    Parameters
+    ----------
+    status
+        ready, failed, or None before the first terminal state. It stands while a run works; ``converting`` is beside it.
+    errors
+        Recordings that failed in the last run that ended.
+    """
+
+    pk: int
+    dataset_id: str
+    target: str
+    source: str
+    visibility: str
+    active: bool
+    facts: DatasetFacts
+    status: str | None
+    converting: bool
+    published: PublishedState | None
+    errors: int | None
+    error: str | None
