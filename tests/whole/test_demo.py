@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import zarr
 from command import ROOT, Finished, Zarrmill
-from open_store import served as opened
-from reference_signal import ServedSignal, SourceSignal, disagreements, expected, read_edf, read_mne
+from comparison import SPOILED, Comparison, comparisons
+from reference_signal import disagreements
 from served_dataset import Served, object_digests
 
 from cli.demo.dataset import COLLIDING, PLANTED_FAILURES, UNTIMED_EVENT
@@ -74,46 +73,20 @@ def test_each_document_fits_its_published_schema(demo: Demo, name: str, schema: 
         jsonschema.validate({**document, "unknown": 1}, rules)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    path: str
-    served: ServedSignal
-    wanted: np.ndarray
-
-
-CAPS_HZ = {"eeg": 250.0, "meg": 250.0, "ieeg": 1000.0, "emg": 1000.0}
-
-
 @pytest.fixture(scope="module")
-def comparisons(demo: Demo) -> list[Comparison]:
-    found = []
-    for entry in demo.served.index["stores"]:
-        (group,) = entry["groups"]
-        source = _read(demo.dataset / entry["path"])
-        served = opened(demo.served.base / entry["zarr"], group["name"])
-        assert group["n_samples"] == served.physical.shape[1]
-        found.append(Comparison(entry["path"], served, expected(source, served, CAPS_HZ[entry["modalities"][0]])))
-    return found
+def compared(demo: Demo) -> list[Comparison]:
+    return comparisons(demo.served, demo.dataset)
 
 
-def _read(path: Path) -> SourceSignal:
-    return read_edf(path) if path.suffix in {".edf", ".bdf"} else read_mne(path)
+def test_every_served_signal_is_its_source_within_one_quantisation_step(compared: list[Comparison]) -> None:
+    assert {Path(one.path).suffix for one in compared} == {".edf", ".bdf", ".vhdr", ".set", ".fif"}
+    assert [(one.path, off) for one in compared if (off := disagreements(one.served, one.wanted))] == []
 
 
-def test_every_served_signal_is_its_source_within_one_quantisation_step(comparisons: list[Comparison]) -> None:
-    assert {Path(one.path).suffix for one in comparisons} == {".edf", ".bdf", ".vhdr", ".set", ".fif"}
-    assert [(one.path, off) for one in comparisons if (off := disagreements(one.served, one.wanted))] == []
-
-
-@pytest.mark.parametrize("twin", ["shifted", "scaled", "swapped"])
-def test_the_comparison_notices_a_signal_that_is_wrong(comparisons: list[Comparison], twin: str) -> None:
-    spoil = {
-        "shifted": lambda signal: np.roll(signal, 1, axis=1),
-        "scaled": lambda signal: signal * 2,
-        "swapped": lambda signal: signal[[1, 0, *range(2, len(signal))]],
-    }[twin]
-    for one in comparisons:
-        wrong = replace(one.served, physical=spoil(one.served.physical))
+@pytest.mark.parametrize("twin", SPOILED)
+def test_the_comparison_notices_a_signal_that_is_wrong(compared: list[Comparison], twin: str) -> None:
+    for one in compared:
+        wrong = replace(one.served, physical=SPOILED[twin](one.served.physical))
         assert disagreements(wrong, one.wanted), one.path
 
 

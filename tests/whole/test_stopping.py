@@ -19,7 +19,7 @@ from served_dataset import Served
 from small_dataset import write_recording, write_root
 from sqlalchemy import Engine, text
 
-COUNT = 60
+COUNT = 40
 
 
 @pytest.fixture
