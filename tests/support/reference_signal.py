@@ -13,19 +13,19 @@ from pathlib import Path
 import numpy as np
 from scipy.signal import resample_poly
 
-# Physical units per SI unit, as a store declares them. Whatever is none of these was stored as the file has it.
-_FROM_SI = {"V": 1.0, "mV": 1e3, "uV": 1e6, "µV": 1e6, "nV": 1e9, "T": 1.0, "fT": 1e15, "pT": 1e12, "T/m": 1.0}
+# Physical units per SI unit, "" being SI itself. Whatever is none of these was stored as the file has it.
+_FROM_SI = {"": 1.0, "V": 1.0, "mV": 1e3, "uV": 1e6, "µV": 1e6, "nV": 1e9, "T": 1.0, "fT": 1e15, "pT": 1e12, "T/m": 1.0}
 _DISCRETE = frozenset({"TRIG", "SYSCLOCK", "CTRL"})
 
 
 @dataclass(frozen=True)
 class SourceSignal:
-    """The source: ``data`` (channels x samples, float64), ``in_si`` when MNE read it, else in the file's own units."""
+    """The source: ``data`` (channels x samples, float64) in ``units``, one a channel; empty: SI, as MNE reads it."""
 
     labels: tuple[str, ...]
     rate_hz: float
     data: np.ndarray
-    in_si: bool
+    units: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,10 @@ def read_edf(path: Path) -> SourceSignal:
     with pyedflib.EdfReader(str(path)) as reader:
         rates = {float(rate) for rate in reader.getSampleFrequencies()}
         (rate,) = rates
-        data = np.stack([reader.readSignal(i) for i in range(reader.signals_in_file)])
-        return SourceSignal(tuple(label.strip() for label in reader.getSignalLabels()), rate, data, in_si=False)
+        count = range(reader.signals_in_file)
+        data = np.stack([reader.readSignal(i) for i in count])
+        units = tuple(reader.getPhysicalDimension(i).strip() for i in count)
+        return SourceSignal(tuple(label.strip() for label in reader.getSignalLabels()), rate, data, units)
 
 
 def read_mne(path: Path) -> SourceSignal:
@@ -60,7 +62,7 @@ def read_mne(path: Path) -> SourceSignal:
             raw = mne.io.read_raw_bti(path / "c,rfDC", head_shape_fname="hs_file", preload=True, verbose="ERROR")
         else:
             raw = mne.io.read_raw(path, preload=True, verbose="ERROR")
-        return SourceSignal(tuple(raw.ch_names), float(raw.info["sfreq"]), raw.get_data(), in_si=True)
+        return SourceSignal(tuple(raw.ch_names), float(raw.info["sfreq"]), raw.get_data())
 
 
 def expected(source: SourceSignal, served: ServedSignal, cap_hz: float) -> np.ndarray:
@@ -73,8 +75,10 @@ def expected(source: SourceSignal, served: ServedSignal, cap_hz: float) -> np.nd
     target = min(whole, round(cap_hz))
     length = round(source.data.shape[1] * target / whole)
     rows = []
-    for row, unit, kind in zip(source.data, served.units, served.types, strict=True):
-        factor = _FROM_SI.get(unit, 1.0) if source.in_si else 1.0
+    units = source.units or ("",) * len(source.data)
+    for row, own, unit, kind in zip(source.data, units, served.units, served.types, strict=True):
+        # between two units that are no known ones the store must not have converted anything
+        factor = _FROM_SI[unit] / _FROM_SI[own] if own in _FROM_SI and unit in _FROM_SI else 1.0
         rows.append(_resampled(row * factor, whole, target, length, discrete=kind in _DISCRETE))
     return np.stack(rows)
 
