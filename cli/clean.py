@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cli.runtime import prepare
+from cli.runtime import has_state, prepare, reading
 from cli.wording import json_line
-from contract.errors import Busy
+from contract.errors import Busy, ZarrmillError
 from infra.sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -58,10 +58,11 @@ def clean_home(*, execute: bool, scratch_only: bool, as_json: bool) -> int:
     if not as_json:
         for each in found:
             typer.echo(f"{each.path}  {format_bytes(each.size_bytes)}  {each.what}")
-        typer.echo(_verdict(settings, found, execute=execute))
     if execute and found:
         _remove(settings, found)
-    if as_json:
+    if not as_json:
+        typer.echo(_verdict(settings, found, execute=execute))
+    else:
         rows = [{"path": str(each.path), "what": each.what, "size_bytes": each.size_bytes} for each in found]
         typer.echo(json_line({"remove": rows, "executed": execute}))
     return 0
@@ -72,7 +73,7 @@ def _verdict(settings: Settings, found: list[Removable], *, execute: bool) -> st
         return "nothing to remove"
     kept = "; the database of ZARRMILL_DATABASE_URL is not touched" if settings.database_url is not None else ""
     size = format_bytes(sum(each.size_bytes for each in found))
-    return f"removing {size}{kept}" if execute else f"{size} would be removed{kept}; do it with --execute"
+    return f"removed {size}{kept}" if execute else f"{size} would be removed{kept}; do it with --execute"
 
 
 def removables(settings: Settings, *, scratch_only: bool) -> list[Removable]:
@@ -114,7 +115,25 @@ def _remove(settings: Settings, found: list[Removable]) -> None:
 
     for lease in sorted(Path(settings.home, "leases").glob("*")):
         if is_held(lease):
-            raise Busy(f"a run holds a dataset ({lease.name}); wait until it has ended, then clean again")
+            raise Busy(f"a run holds {_held_by(settings, lease)}; wait until it has ended, then clean again")
     with stopped(Home(settings.home)):
         for each in found:
             shutil.rmtree(each.path)
+
+
+def _held_by(settings: Settings, lease: Path) -> str:
+    """Name the dataset behind a lock file; when the state cannot be asked, the lock file."""
+    from db.datasets import list_datasets
+    from db.leases import holder
+
+    lock_path = str(lease.with_suffix(".lock"))  # that of its workers stands beside it
+    try:
+        if has_state(settings):
+            with reading(settings) as c:
+                for dataset in list_datasets(c):
+                    owner = holder(c, dataset=dataset)
+                    if owner is not None and owner.lock_path == lock_path:
+                        return f"{dataset.dataset_id} at {dataset.target}, process {owner.pid}"
+    except ZarrmillError:
+        pass  # the state is in trouble; that a run holds something is known all the same
+    return f"a dataset ({lease.name})"

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
 
+from cli.called import program
 from cli.progress import open_progress
 from cli.runtime import prepare
 from cli.summary import exit_code, summary_lines, summary_object
 from cli.wording import json_line
-from flows.request import StageChanged, StopSignal
+from flows.request import Note, StageChanged, StopSignal
 from flows.stop import listening
 
 if TYPE_CHECKING:
-    from flows.request import ReconvertRequest
+    from collections.abc import Callable, Iterator
 
-__all__ = ["convert_dataset"]
+    from flows.request import ProgressEvent, ReconvertRequest
+
+__all__ = ["STOPPING", "answering", "convert_dataset"]
+
+STOPPING = "finishing what runs; again to stop at once"
+_LOOK_EVERY_S = 0.2
 
 
 def convert_dataset(request: ReconvertRequest, *, strict: bool, as_json: bool, verbose: bool) -> int:
@@ -26,15 +34,48 @@ def convert_dataset(request: ReconvertRequest, *, strict: bool, as_json: bool, v
     """
     settings = prepare(verbose=verbose, as_json=as_json)
     stop = StopSignal()
-    with listening(stop), open_progress(as_json=as_json) as progress:
-        progress.show(StageChanged(stage="planning"))
+    shown: set[str] = set()
+
+    def show(event: ProgressEvent) -> None:
+        if isinstance(event, Note):
+            shown.add(event.sentence)
+        progress.show(event)
+
+    opened = open_progress(as_json=as_json, stopped=lambda: stop.state != "go")
+    with listening(stop), opened as progress, answering(stop, show):
+        show(StageChanged(stage="planning"))
         from flows.reconvert import reconvert
 
-        summary = reconvert(settings, request, progress.show, stop)
+        summary = reconvert(settings, request, show, stop)
     code = exit_code(summary, strict=strict)
     if as_json:
         typer.echo(json_line(summary_object(summary, code)))
     else:
-        for line in summary_lines(summary, target=request.target):
+        for line in summary_lines(summary, target=request.target, program=program(), shown=shown):
             typer.echo(line)
     return code
+
+
+@contextmanager
+def answering(stop: StopSignal, show: Callable[[ProgressEvent], None]) -> Iterator[None]:
+    """While inside, the first request to stop is answered with what it does, and what a second one would.
+
+    A thread says it: the signal may have interrupted whoever holds the lock of the display.
+    """
+    left = threading.Event()
+
+    def answer() -> None:
+        while not left.is_set():
+            if stop.wait(_LOOK_EVERY_S):
+                if stop.state == "finish":
+                    show(Note(sentence=STOPPING))
+                return
+
+    thread = threading.Thread(target=answer, name="zarrmill-stopping", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        left.set()
+        if stop.state != "go":
+            thread.join()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cli.called import program
 from cli.convert import convert_dataset
 from cli.demo.dataset import COLLIDING, ensure_dataset
 
@@ -41,11 +42,20 @@ def _what_stands(folder: Path, *, written: bool) -> str:
 def _what_next(request: ReconvertRequest) -> list[str]:
     source, there = shlex.quote(request.source), shlex.quote(request.target)
     to = "" if request.target == "./served" else f" --to {there}"
-    sidecar = shlex.quote(f"{request.source}/{COLLIDING[0].replace('_eeg.edf', '_channels.tsv')}")
-    return [
-        "",
-        "try",
-        f"  zarrmill convert {source}{to}   # again: nothing has changed, so nothing is done",
-        f"  sed -i 's/VEOG\\tVEOG/VEOG\\tEOG/' {sidecar}   # change one sidecar, and",
-        f"  zarrmill plan {source}{to}   # see which recording that touches, and why",
-    ]
+    again = f"  {program()} convert {source}{to}   # again: nothing has changed, so nothing is done"
+    change = change_line(Path(request.source))
+    if change is None:
+        return ["", "try", again]
+    then = f"  {program()} plan {source}{to}   # see which recording that touches, and why"
+    return ["", "try", again, f"  {change}, and", then]
+
+
+def change_line(folder: Path) -> str | None:
+    """A command that changes one sidecar, or changes it back when it was run before; None when the sidecar is gone."""
+    sidecar = folder / COLLIDING[0].replace("_eeg.edf", "_channels.tsv")
+    if not sidecar.is_file():
+        return None
+    at = shlex.quote(str(sidecar))
+    if b"VEOG\tEOG" in sidecar.read_bytes():
+        return f"sed -i 's/VEOG\\tEOG/VEOG\\tVEOG/' {at}   # change one sidecar back"
+    return f"sed -i 's/VEOG\\tVEOG/VEOG\\tEOG/' {at}   # change one sidecar"

@@ -127,6 +127,24 @@ def convert(
 
 
 @app.command()
+def adopt(
+    dataset: DatasetArgument,
+    source: Source,
+    to: Target = DEFAULT_TARGET,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Take over a dataset that the target serves and this installation does not know.
+
+    For a target whose state was lost, or that another installation made. The next convert makes every recording anew.
+    """
+    with boundary(verbose=verbose, as_json=as_json):
+        from cli.adopt import adopt_dataset
+
+        adopt_dataset(dataset, source, target=to, as_json=as_json, verbose=verbose)
+
+
+@app.command()
 def status(
     dataset: Annotated[
         str | None,

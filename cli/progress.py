@@ -47,16 +47,23 @@ class Progress(Protocol):
         ...
 
 
-def open_progress(*, as_json: bool, quiet: bool = False) -> Progress:
-    """The display that fits: JSON lines on stdout when asked for; else stderr, live where that is a terminal."""
+def _goes_on() -> bool:
+    return False
+
+
+def open_progress(*, as_json: bool, quiet: bool = False, stopped: Callable[[], bool] = _goes_on) -> Progress:
+    """The display that fits: JSON lines on stdout when asked for; else stderr, live where that is a terminal.
+
+    ``stopped`` says whether somebody asked the run to stop, which explains what is released.
+    """
     if as_json:
         return JsonProgress(sys.stdout)
     from rich.console import Console
 
     console = Console(stderr=True)
     if console.is_terminal and not console.is_dumb_terminal and not quiet:
-        return LiveProgress(console)
-    return PlainProgress(sys.stderr)
+        return LiveProgress(console, stopped=stopped)
+    return PlainProgress(sys.stderr, stopped=stopped)
 
 
 def event_object(event: ProgressEvent) -> dict[str, object]:
@@ -66,13 +73,16 @@ def event_object(event: ProgressEvent) -> dict[str, object]:
     return {"event": name, **fields}
 
 
-def ending(report: AttemptReport) -> str:
-    """How one attempt ended, in a line."""
+def ending(report: AttemptReport, *, stopped: bool = False) -> str:
+    """How one attempt ended, in a line; what was released because the run was ``stopped`` blames nothing."""
     seconds = f" in {duration(whole_seconds(report.stage_seconds))}" if report.stage_seconds else ""
     measured = f", {format_bytes(report.measured_bytes)} of memory" if report.measured_bytes is not None else ""
     outcome = outcome_of(report)
     if outcome == "done":
         return f"done     {report.path}{seconds}{measured}"
+    if report.outcome == "released":
+        why = "the run was stopped" if stopped else report.error or "it was given back"
+        return f"released {report.path}: {why}; not counted as an attempt"
     if report.code is not None:
         return f"failed   {report.path}: {report.code}. {FAILURE_SENTENCES[report.code]}"
     if report.reason is not None:
@@ -103,8 +113,10 @@ class JsonProgress:
 class PlainProgress:
     """Lines for a log: each recording in a small run, else what went wrong and a count every few seconds."""
 
-    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._out, self._clock = out, clock
+    def __init__(
+        self, out: TextIO, clock: Callable[[], float] = time.monotonic, *, stopped: Callable[[], bool] = _goes_on
+    ) -> None:
+        self._out, self._clock, self._stopped = out, clock, stopped
         self._lock = threading.Lock()
         self._tally = Tally(clock)
         self._last_s = clock()
@@ -137,7 +149,7 @@ class PlainProgress:
                 return [f"started  {event.path} ({format_bytes(event.bytes)})"]
             case RecordingEnded():
                 shown = small or outcome_of(event.report) != "done"
-                return ([ending(event.report)] if shown else []) + self._count(small=small)
+                return ([ending(event.report, stopped=self._stopped())] if shown else []) + self._count(small=small)
             case Published():
                 return [f"published ({event.kind})"]
             case Note():
@@ -167,10 +179,12 @@ def position(tally: Tally) -> str:
 class LiveProgress:
     """A display that renews itself in place; what went wrong scrolls by above it."""
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, console: Console, clock: Callable[[], float] = time.monotonic, *, stopped: Callable[[], bool] = _goes_on
+    ) -> None:
         from rich.live import Live
 
-        self._console = console
+        self._console, self._stopped = console, stopped
         self._lock = threading.Lock()
         self._tally = Tally(clock)
         self._live = Live(console=console, get_renderable=self.render, refresh_per_second=4, transient=True)
@@ -189,7 +203,7 @@ class LiveProgress:
         if isinstance(event, Note):
             self._console.print(event.sentence, markup=False, highlight=False)
         elif isinstance(event, RecordingEnded) and outcome_of(event.report) != "done":
-            self._console.print(ending(event.report), markup=False, highlight=False)
+            self._console.print(ending(event.report, stopped=self._stopped()), markup=False, highlight=False)
 
     def render(self) -> RenderableType:
         """Draw the display as it is now."""

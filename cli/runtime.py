@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+
+from contract.errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,24 +21,41 @@ if TYPE_CHECKING:
 __all__ = ["has_state", "prepare", "reading", "target_url"]
 
 
-def prepare(*, verbose: bool, as_json: bool = False) -> Settings:
+def prepare(*, verbose: bool, as_json: bool = False, uses_home: bool = True) -> Settings:
     """The settings of this command, with the log set up and misspelt variables named on stderr.
 
     Raises
     ------
     Refused
-        A setting is wrong.
+        A setting is wrong, or the command ``uses_home`` and it can be no folder of this user's.
     """
     from infra.settings import load_settings, unknown_variables
     from infra.telemetry import set_up_logging
 
     settings = load_settings()
+    if uses_home:
+        _check_home(settings.home)
     set_up_logging(verbose, as_json, secrets=_secrets(settings))
     for name in unknown_variables():
         typer.echo(
             f"zarrmill: {name} is no setting of ours and was not used; docs/configuration.md lists them", err=True
         )
     return settings
+
+
+def _check_home(home: Path) -> None:
+    """Refuse a home that could not be used, by the name of its variable. Nothing is made by asking."""
+    try:
+        there = next(folder for folder in (home, *home.parents) if folder.exists())
+        is_folder, owner = there.is_dir(), there.stat().st_uid
+    except OSError as error:
+        raise Refused(f"ZARRMILL_HOME: {home} cannot be used: {error.strerror}; name another folder") from error
+    if not is_folder:
+        raise Refused(f"ZARRMILL_HOME: {there} is no folder; name a folder of your own, such as ~/.zarrmill")
+    if there == home and owner != os.geteuid():
+        raise Refused(f"ZARRMILL_HOME: {home} belongs to user {owner}; name a folder of your own")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise Refused(f"ZARRMILL_HOME: {there} may not be written; name a folder of your own, or make it writable")
 
 
 def _secrets(settings: Settings) -> list[str]:

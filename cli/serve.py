@@ -20,7 +20,7 @@ def serve_target(to: str, *, port: int | None, verbose: bool) -> None:
     Refused
         There is no such folder, or the port is taken.
     """
-    settings = prepare(verbose=verbose)
+    settings = prepare(verbose=verbose, uses_home=False)
     root, at = Path(target_url(to, settings)), port or settings.port
     if not root.is_dir():
         raise Refused(f"{root} is no folder; convert something to it first, or name another one with --to")

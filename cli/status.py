@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from cli.called import program
 from cli.runtime import has_state, prepare, reading, target_url
 from cli.summary import coverage_line
 from cli.wording import bounded, duration, json_line, jsonable
 from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES, WHY_DUE_SENTENCES, FailureCode, PendingReason, WhyDue
 from contract.errors import Refused
+from contract.layout import is_dataset_id
 from contract.times import utc_stamp
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class DatasetStatus:
         Recordings by code and by reason, each by path.
     rebuilding
         Recordings that are served and yet due again, by why: what is served stays meanwhile.
+    interrupted
+        Whether the run that holds the dataset was killed: its process and its workers are gone for certain.
     """
 
     dataset: Dataset
@@ -50,6 +54,7 @@ class DatasetStatus:
     failures: Mapping[FailureCode, tuple[RecordingState, ...]]
     pending: Mapping[PendingReason, tuple[RecordingState, ...]]
     rebuilding: Mapping[WhyDue, tuple[RecordingState, ...]]
+    interrupted: bool = False
 
 
 def show_status(dataset_id: str | None, *, target: str, as_json: bool, verbose: bool) -> None:
@@ -58,8 +63,9 @@ def show_status(dataset_id: str | None, *, target: str, as_json: bool, verbose: 
     Raises
     ------
     Refused
-        The dataset is not known at this target.
+        The dataset is not known at this target, or its id is none.
     """
+    check_id(dataset_id)
     settings = prepare(verbose=verbose, as_json=as_json)
     url = target_url(target, settings)
     found: list[DatasetStatus] = []
@@ -72,15 +78,23 @@ def show_status(dataset_id: str | None, *, target: str, as_json: bool, verbose: 
         typer.echo(json_line({"target": url, "datasets": [status_object(each) for each in found]}))
         return
     if not found:
-        typer.echo(f"no dataset is known at {url}; zarrmill convert SOURCE makes the first")
+        typer.echo(f"no dataset is known at {url}; {program()} convert SOURCE makes the first")
     for each in found:
         for line in status_lines(each, whole=dataset_id is not None):
             typer.echo(line)
 
 
+def check_id(dataset_id: str | None) -> None:
+    """Refuse what can be no dataset's id, so that nobody looks for it elsewhere."""
+    if dataset_id is not None and not is_dataset_id(dataset_id):
+        raise Refused(f"{dataset_id!r} is no dataset's id: two small letters and six digits, such as xx000001")
+
+
 def unknown(dataset_id: str, url: str) -> Refused:
     """The error for a dataset that state does not know."""
-    return Refused(f"{dataset_id} is not known at {url}; zarrmill status lists what is, and --to names another target")
+    return Refused(
+        f"{dataset_id} is not known at {url}; {program()} status lists what is, and --to names another target"
+    )
 
 
 def look(c: Connection, *, target: str, dataset_id: str | None = None) -> list[DatasetStatus]:
@@ -96,14 +110,28 @@ def look(c: Connection, *, target: str, dataset_id: str | None = None) -> list[D
             coverage(c, dataset=dataset),
             tuple(last_runs(c, dataset=dataset, limit=_RUNS_SHOWN)),
             snapshot(c, dataset=dataset),
+            interrupted=_is_interrupted(c, dataset),
         )
         for dataset in list_datasets(c, target=target)
         if dataset_id in {None, dataset.dataset_id}
     ]
 
 
+def _is_interrupted(c: Connection, dataset: Dataset) -> bool:
+    from db.leases import holder
+    from flows.ownership import is_gone
+
+    held_by = holder(c, dataset=dataset)
+    return held_by is not None and is_gone(held_by)
+
+
 def _grouped(
-    dataset: Dataset, counted: Coverage, runs: tuple[RunRecord, ...], states: Sequence[RecordingState]
+    dataset: Dataset,
+    counted: Coverage,
+    runs: tuple[RunRecord, ...],
+    states: Sequence[RecordingState],
+    *,
+    interrupted: bool,
 ) -> DatasetStatus:
     failures: dict[FailureCode, list[RecordingState]] = defaultdict(list)
     pending: dict[PendingReason, list[RecordingState]] = defaultdict(list)
@@ -122,6 +150,7 @@ def _grouped(
         failures={code: tuple(failures[code]) for code in sorted(failures)},
         pending={reason: tuple(pending[reason]) for reason in sorted(pending)},
         rebuilding={why: tuple(rebuilding[why]) for why in sorted(rebuilding)},
+        interrupted=interrupted,
     )
 
 
@@ -129,6 +158,7 @@ def status_object(status: DatasetStatus) -> dict[str, object]:
     """One dataset's status as JSON has it; recordings by their paths."""
     return {
         **jsonable(status.dataset),
+        "interrupted": status.interrupted,
         "coverage": jsonable(status.coverage),
         "runs": [jsonable(run) for run in status.runs],
         "failures": _paths(status.failures),
@@ -146,6 +176,8 @@ def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
     dataset, counts = status.dataset, status.coverage
     standing = dataset.status or "not published yet"
     now = ", converting now" if dataset.converting else ""
+    if status.interrupted:
+        now = ", its run was interrupted; the next convert goes on"
     name = f"  {dataset.facts.name}" if dataset.facts.name else ""
     yield f"{dataset.dataset_id}  {standing}{now}{name}"
     yield f"  {coverage_line(counts.discovered, counts.stores, counts.failures, counts.pending)}"
@@ -157,7 +189,7 @@ def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
     if dataset.error:
         yield f"  error      {dataset.error}"
     for run in status.runs:
-        yield f"  {_run_line(run)}"
+        yield f"  {_run_line(run, interrupted=status.interrupted and run.state == 'running')}"
     for code, states in status.failures.items():
         yield f"  failed: {code} ({len(states):,}): {FAILURE_SENTENCES[code]}"
         yield from (f"    {line}" for line in bounded([state.path for state in states], _PATHS_SHOWN))
@@ -174,11 +206,13 @@ def _waiting(state: RecordingState) -> str:
     return f"{state.path}{after}"
 
 
-def _run_line(record: RunRecord) -> str:
+def _run_line(record: RunRecord, *, interrupted: bool) -> str:
     run = record.run
-    begun = f"run {run.number} ({run.mode}) {record.state}, began {utc_stamp(run.started_at)}"
+    state = "interrupted" if interrupted else record.state
+    begun = f"run {run.number} ({run.mode}) {state}, began {utc_stamp(run.started_at)}"
     if record.ended_at is not None:
         took = f", took {duration((record.ended_at - run.started_at).total_seconds())}"
     else:
         took = f", {record.stage or 'starting'}, process {record.owner_pid} on {record.owner_host}"
+        took += " is gone" if interrupted else ""
     return begun + took + (f": {record.error}" if record.error else "")

@@ -9,7 +9,7 @@ from cli.wording import bounded, duration, jsonable, plural
 from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES, FailureCode, PendingReason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from flows.request import RunSummary
 
@@ -46,17 +46,22 @@ def summary_object(summary: RunSummary, code: int) -> dict[str, object]:
     return {"event": "summary", **jsonable(summary), "exit_code": code}
 
 
-def summary_lines(summary: RunSummary, *, target: str) -> Iterator[str]:
-    """The summary for people. ``target`` as they typed it, so that the commands below it can be copied."""
+def summary_lines(
+    summary: RunSummary, *, target: str, program: str = "zarrmill", shown: Collection[str] = ()
+) -> Iterator[str]:
+    """The summary for people, without the notes that were ``shown`` while the run went on.
+
+    ``target`` and ``program`` as they typed them, so that the commands below can be copied.
+    """
     run = f", run {summary.run_number}" if summary.run_number is not None else ""
     yield f"{summary.dataset_id} at {summary.target}{run}, {duration(summary.seconds)}"
     yield coverage_line(summary.discovered, summary.stores, summary.failures, summary.pending)
     yield _what_happened(summary)
-    yield from summary.notes
+    yield from (note for note in summary.notes if note not in shown)
     yield from _grouped("failures", summary.failed_by_code, FAILURE_SENTENCES)
     yield from _grouped("pending", summary.pending_by_reason, PENDING_SENTENCES)
     yield ""
-    yield from _where_to_look(summary, target)
+    yield from _where_to_look(summary, target, program)
 
 
 def _what_happened(summary: RunSummary) -> str:
@@ -80,14 +85,14 @@ def _grouped(title: str, groups: Mapping[_Code, Sequence[str]], sentences: Mappi
         yield from (f"    {line}" for line in bounded(paths, _PATHS_SHOWN))
 
 
-def _where_to_look(summary: RunSummary, target: str) -> Iterator[str]:
+def _where_to_look(summary: RunSummary, target: str, program: str) -> Iterator[str]:
     there = "" if target == DEFAULT_TARGET else f" --to {shlex.quote(target)}"
     yield "look further"
     for name, address in summary.documents.items():
         yield f"  {name:<9} {address}"
-    yield f"  zarrmill status {summary.dataset_id}{there}"
+    yield f"  {program} status {summary.dataset_id}{there}"
     groups = [*summary.failed_by_code.values(), *summary.pending_by_reason.values()]
     example = next((paths[0] for paths in groups if paths), None)
     if example is not None:
-        yield f"  zarrmill why {summary.dataset_id} {shlex.quote(example)}{there}"
-    yield f"  zarrmill serve{there}"
+        yield f"  {program} why {summary.dataset_id} {shlex.quote(example)}{there}"
+    yield f"  {program} serve{there}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from cli.runtime import has_state, prepare, reading, target_url
-from cli.status import unknown
+from cli.status import check_id, unknown
 from cli.wording import duration, in_order, json_line, jsonable
 from contract.codes import FAILURE_SENTENCES, MAX_COUNTED_ATTEMPTS, PENDING_SENTENCES, WHY_DUE_SENTENCES
 from contract.errors import Refused
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["disclosures", "history_lines", "look", "show_why"]
 
+_NEAREST_SHOWN = 3
+
 
 def show_why(dataset_id: str, path: str, *, target: str, as_json: bool, verbose: bool) -> None:
     """Print a recording's state, the reason for it, every attempt, and what its store discloses.
@@ -31,8 +36,9 @@ def show_why(dataset_id: str, path: str, *, target: str, as_json: bool, verbose:
     Raises
     ------
     Refused
-        The dataset or the recording is not known.
+        The dataset or the recording is not known, or the id is none.
     """
+    check_id(dataset_id)
     settings = prepare(verbose=verbose, as_json=as_json)
     url = target_url(target, settings)
     if not has_state(settings):
@@ -58,22 +64,33 @@ def look(
         The dataset or the recording is not known.
     """
     from db.datasets import find
-    from db.recordings import why
+    from db.recordings import snapshot, why
     from db.stores import entries
 
     dataset = find(c, dataset_id=dataset_id, target=target)
     if dataset is None:
         raise unknown(dataset_id, target)
-    history = why(c, dataset=dataset, path=path.removeprefix("./"))
+    tried = (why(c, dataset=dataset, path=each) for each in _spellings(path, dataset.source))
+    history = next((found for found in tried if found is not None), None)
     if history is None:
-        raise Refused(
-            f"{dataset_id} has no recording {path!r}; paths are as in its index.json, from the dataset's root"
-        )
+        known = [state.path for state in snapshot(c, dataset=dataset)]
+        near = get_close_matches(os.path.normpath(path), known, n=_NEAREST_SHOWN)
+        way_out = f"the nearest are {', '.join(near)}" if near else "paths are as in its index.json"
+        raise Refused(f"{dataset_id} has no recording {path!r}; {way_out}, from the dataset's root")
     wanted = history.state.zarr
     if history.state.served is None:
         return history, None
     stored = next((entry for zarr, entry in entries(c, dataset=dataset, published=False) if zarr == wanted), None)
     return history, None if stored is None else json.loads(stored)
+
+
+def _spellings(path: str, source: str) -> Iterator[str]:
+    """What a person may mean: a path from the dataset's root, or the path of a file in the source."""
+    yield os.path.normpath(path)
+    typed = Path(os.path.abspath(path))  # noqa: PTH100 - resolved, a file of git-annex would be its object
+    for place in (typed, typed.parent.resolve() / typed.name):
+        if place.is_relative_to(source):
+            yield place.relative_to(source).as_posix()
 
 
 def history_lines(
@@ -147,6 +164,8 @@ def disclosures(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _ending(attempt: AttemptRecord) -> str:
+    if attempt.outcome == "released":
+        return "released, not counted"  # nobody is to blame for it, whatever the attempt met while it was ended
     verdict = attempt.code or attempt.reason
     said = attempt.outcome if verdict is None else f"{attempt.outcome}: {verdict}"
     # Only these two can cost one of the five attempts; whether they did is worth saying.

@@ -24,7 +24,7 @@ def run_worker(
     Refused
         No scheduler is named, or no database that other machines reach too.
     """
-    settings = prepare(verbose=verbose)
+    settings = prepare(verbose=verbose, uses_home=False)
     address = scheduler or settings.dask_address
     if address is None:
         raise Refused("no scheduler: name one with --scheduler tcp://host:8786, or set ZARRMILL_DASK_ADDRESS")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from db.dataset_values import Dataset
     from db.runs import Mode, Versions
 
-__all__ = ["LEASE_S", "Owner", "acquire", "is_held", "release", "renew"]
+__all__ = ["LEASE_S", "Owner", "acquire", "holder", "is_held", "release", "renew"]
 
 LEASE_S = 60
 """How long a dataset stays held by a run that is not heard of, when its owner's flock cannot be tried from here."""
@@ -130,6 +130,15 @@ def is_held(c: Connection, *, dataset: Dataset) -> bool:
     """Whether a run holds the dataset, or one that was killed has left it held."""
     held = text("SELECT EXISTS (SELECT FROM dataset_leases WHERE dataset_pk = :dataset)")
     return bool(c.scalar(held, {"dataset": dataset.pk}))
+
+
+def holder(c: Connection, *, dataset: Dataset) -> Owner | None:
+    """Who holds the dataset, living or not; None when nobody does."""
+    row = c.execute(
+        text("SELECT owner_host, owner_pid, lock_path FROM dataset_leases WHERE dataset_pk = :dataset"),
+        {"dataset": dataset.pk},
+    ).one_or_none()
+    return None if row is None else Owner(host=row.owner_host, pid=row.owner_pid, lock_path=row.lock_path)
 
 
 def renew(c: Connection, *, run: Run) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from contract.codes import FAILURE_SENTENCES
-from contract.errors import ZarrmillError
+from contract.errors import PublishError, ZarrmillError
 from contract.index import FailureEntry
 from contract.redact import error_line
 from contract.times import utc_stamp
@@ -207,7 +207,14 @@ def _edition(session: Session, tally: Tally) -> Edition:
 
 def _publish(session: Session, tally: Tally) -> Published:
     scratch = private_folder(session.settings.scratch)
-    return publish(session.engine, session.survey.target, session.run, _edition(session, tally), scratch=scratch)
+    target = session.survey.target
+    try:
+        return publish(session.engine, target, session.run, _edition(session, tally), scratch=scratch)
+    except OSError as error:
+        raise PublishError(
+            f"The target {target.url} cannot be written: {error.strerror or error}. What it served before is served still.",
+            detail=error_line(error),
+        ) from error
 
 
 def _end(session: Session, tally: Tally, published: Published) -> None:

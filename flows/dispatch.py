@@ -76,6 +76,14 @@ class Dispatch:
         """Memory of the largest worker that is here, in bytes."""
         return max((worker.capacity.memory_bytes for worker in self.fleet.workers.values()), default=0)
 
+    def largest(self) -> dict[str, int]:
+        """Most memory, and most scratch, that any worker that is here has."""
+        capacities = [worker.capacity for worker in self.fleet.workers.values()]
+        return {
+            "memory_bytes": max((one.memory_bytes for one in capacities), default=0),
+            "scratch_bytes": max((one.scratch_bytes for one in capacities), default=0),
+        }
+
     def place(self) -> None:
         """Start what fits now."""
         placements = self.admission.place(time.monotonic())

@@ -150,7 +150,7 @@ class _FanOut:
             elif order.floor_bytes > largest:
                 yield too_large(self._engine, self._run, order, largest)
             else:
-                yield put_off(self._engine, self._run, order)
+                yield put_off(self._engine, self._run, order, **self._dispatch.largest())
 
     # ends
 

@@ -109,7 +109,9 @@ class Fleet:
                 has_slots="SLOT" in there[address]["resources"],
             )
             self.workers[address] = worker
-            self.largest_seen_bytes = max(self.largest_seen_bytes, worker.capacity.memory_bytes)
+            # what a command gives to its workers says nothing about what the machine could give
+            machine_bytes = max(identity.memory_limit_bytes, worker.capacity.memory_bytes)
+            self.largest_seen_bytes = max(self.largest_seen_bytes, machine_bytes)
             joined.append(worker)
         return FleetChange(tuple(joined), left)
 

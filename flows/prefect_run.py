@@ -34,7 +34,7 @@ log = logging.getLogger("zarrmill.flows.prefect")
 
 _POLL_EVERY_S = 2.0
 _TALKERS = ("prefect", "prefect.flow_runs", "prefect.task_runs", "prefect.flows", "prefect.tasks")
-"""Prefect sets the level of each when it is imported. What they tell of a run the command tells better."""
+"""Prefect sets the level of each when it is imported. What they tell of a run, and of its errors, the command tells better."""
 
 Work = "Callable[[Callable[[str, Callable[[], None]], None]], RunSummary]"
 
@@ -137,7 +137,7 @@ def run_as_flow(
         What ``work`` raises, unchanged.
     """
     for name in _TALKERS:
-        logging.getLogger(name).setLevel(logging.WARNING)
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     direct = _Direct(session, work)
     token = _direct.set(direct)
     try:

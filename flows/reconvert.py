@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from contract.errors import Refused
 from flows.preview import documents_are_current, opened_database, preview
 from flows.request import RunSummary, StageChanged
 from flows.session import Opening, hold
@@ -14,6 +15,7 @@ from flows.side_by_side import side_by_side
 from flows.summary import documents_of, standing
 from flows.survey import make_plan, survey
 from infra import services
+from infra.home import private_folder
 from tasks.catalog import publish_catalog
 from tasks.plan.planned import PlannedAction
 
@@ -54,12 +56,23 @@ def reconvert(
         planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)
         if documents_are_current(engine, surveyed, planned):
             return _unchanged(engine, surveyed, began)
+        _check_machine(settings, surveyed)
         opening = Opening(
             settings=settings, engine=engine, request=request, survey=surveyed, on_event=on_event, stop=stop
         )
         with hold(opening) as session:
             summary = _with_servers(session, url)
     return replace(summary, seconds=time.monotonic() - began)
+
+
+def _check_machine(settings: Settings, surveyed: Survey) -> None:
+    """Refuse what would stop the run half way, before it has begun."""
+    surveyed.target.prepare()
+    try:
+        private_folder(settings.scratch)
+    except Refused as error:
+        raise Refused(f"ZARRMILL_SCRATCH cannot be used: {error.sentence}", detail=error.detail) from error
+    services.check_prefect(settings)
 
 
 def _with_servers(session: Session, database_url: str) -> RunSummary:

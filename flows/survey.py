@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from contract.layout import ENGINE_VERSION, index_key
-from db import recordings
+from contract.errors import Refused
+from contract.layout import ENGINE_VERSION, index_key, is_dataset_id, manifest_key
+from db import datasets, recordings
 from db.runs import Versions
 from flows.dataset_choice import choose
+from infra.host import host_memory
 from infra.storage import open_target
 from tasks.bids.dataset_facts import dataset_facts
 from tasks.bids.discovery import discover_source
@@ -84,17 +87,42 @@ def survey(settings: Settings, engine: Engine, request: ReconvertRequest) -> Sur
     source = open_source(request.source, hash_signals=request.hash_signals, allow_dirty=request.allow_dirty)
     target = open_target(request.target, settings)
     discovery = discover_source(source)
+    _check_places(source.url, target.url)
     described = dataset_facts(source, discovery, archive_name=settings.archive_name)
     with engine.connect() as c:
         choice = choose(c, given=request.dataset_id, source=source.url, target=target.url)
+    commit = source.commit(discovery.matters())
     return Survey(
         source=source,
         target=target,
         discovery=discovery,
         facts=described.facts,
-        commit=source.commit(discovery.matters()),
+        commit=commit,
         choice=choice,
-        notes=(*described.notes, *_notes(discovery)),
+        notes=(*_moved(engine, choice, target, commit), *described.notes, *_notes(discovery)),
+    )
+
+
+def _check_places(source: str, target: str) -> None:
+    """Refuse a target inside the dataset, which would write into it, and a dataset inside what the target serves."""
+    if PurePath(target).is_relative_to(source):
+        raise Refused(f"TARGET {target} lies inside the dataset {source}: name a folder outside of it with --to.")
+    inner = PurePath(source)
+    if inner.is_relative_to(target) and is_dataset_id(inner.relative_to(target).parts[0]):
+        raise Refused(f"SOURCE {source} lies where TARGET {target} serves datasets: name another target with --to.")
+
+
+def _moved(engine: Engine, choice: Choice, target: Target, commit: str) -> tuple[str, ...]:
+    """A note for a new dataset whose very state is served under another id already."""
+    if choice.registered is not None:
+        return ()
+    with engine.connect() as c:
+        known = datasets.list_datasets(c, target=target.url)
+    return tuple(
+        f"{one.dataset_id} at {target.url} was made from {one.source} in this very state; if the dataset has moved, "
+        f"say so with --dataset-id {one.dataset_id}"
+        for one in known
+        if one.published is not None and one.published.source_commit == commit
     )
 
 
@@ -151,7 +179,7 @@ def make_plan(
         mode=request.mode,
         rebuild_on=request.rebuild_on,
         lost=lost,
-        largest_worker_bytes=settings.largest_worker_bytes,
+        largest_worker_bytes=max(settings.largest_worker_bytes or 0, host_memory().limit_bytes),
     )
     changed = made.source_changed_ids()
     if not changed:
@@ -165,7 +193,7 @@ def _missing(
 ) -> tuple[LostStore, ...]:
     dataset_id = surveyed.choice.dataset_id
     if dataset is None:
-        if surveyed.target.etag(index_key(dataset_id)) is not None:
+        if any(surveyed.target.etag(key(dataset_id)) is not None for key in (index_key, manifest_key)):
             raise refuse_foreign(dataset_id)
         return ()
     live = compare_live(engine, surveyed.target, dataset, states=states)

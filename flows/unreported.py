@@ -57,10 +57,22 @@ def too_large(engine: Engine, run: Run, order: ConversionOrder, largest_bytes: i
     return unreported(order, Outcome.FAILED, code=FailureCode.RECORDING_TOO_LARGE, error=detail)
 
 
-def put_off(engine: Engine, run: Run, order: ConversionOrder) -> AttemptReport:
-    """The report of a recording that fits no worker that is here; not counted."""
-    needs = f"{format_bytes(order.permitted_bytes)} of memory and {format_bytes(order.scratch_bytes)} of scratch"
-    error = f"it needs {needs}, and no worker has that"
+def put_off(
+    engine: Engine, run: Run, order: ConversionOrder, *, memory_bytes: int, scratch_bytes: int
+) -> AttemptReport:
+    """The report of a recording that fits no worker that is here; not counted. The largest worker has these bytes."""
+    short = [
+        f"{format_bytes(needs)} of {what} and the largest worker has {format_bytes(has)}"
+        for what, needs, has in (
+            ("memory", order.permitted_bytes, memory_bytes),
+            ("scratch (ZARRMILL_SCRATCH)", order.scratch_bytes, scratch_bytes),
+        )
+        if needs > has
+    ]
+    both = (
+        f"{format_bytes(order.permitted_bytes)} of memory and {format_bytes(order.scratch_bytes)} of scratch together"
+    )
+    error = f"it needs {'; '.join(short) or both + ', and no worker has that'}"
     in_transaction(engine, lambda c: recordings.defer(c, run=run, recording_ids=[order.recording_id], error=error))
     return unreported(order, Outcome.PENDING, reason=PendingReason.MEMORY_BUDGET, error=error)
 

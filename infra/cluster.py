@@ -90,7 +90,10 @@ class ClusterFailed(ZarrmillError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerIdentity:
-    """Who a Dask worker is: what it runs, which process of which machine it is, and what all workers there may use."""
+    """Who a Dask worker is: what it runs, which process of which machine it is, and what all workers there may use.
+
+    ``memory_limit_bytes`` is what its machine or cgroup has at all, whatever the worker was given of it.
+    """
 
     version: str
     conversion_revision: int
@@ -101,6 +104,7 @@ class WorkerIdentity:
     scratch_in_memory: bool
     host_memory_bytes: int
     host_scratch_bytes: int
+    memory_limit_bytes: int
 
 
 def child_environment(base: Mapping[str, str]) -> dict[str, str]:
@@ -174,6 +178,7 @@ def worker_identity() -> WorkerIdentity:
         pid=os.getpid(),
         started=process_started(os.getpid()),
         scratch_in_memory=is_memory_backed(settings.scratch),
+        memory_limit_bytes=host_memory().limit_bytes,
         host_memory_bytes=int(host_memory().limit_bytes * (1 - settings.memory_headroom)),
         host_scratch_bytes=scratch_budget_bytes(settings.scratch),
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     # pydantic is not for the supervisor, which imports this module and must start at once
     from infra.settings import Settings
 
-__all__ = ["STATE_DATABASE", "database", "in_use", "prefect_api", "stopped"]
+__all__ = ["STATE_DATABASE", "check_prefect", "database", "in_use", "prefect_api", "stopped"]
 
 log = logging.getLogger("zarrmill.infra.services")
 
@@ -78,13 +78,20 @@ def prefect_api(settings: Settings) -> Iterator[str]:
         with in_use(Home(settings.home), "prefect") as url:
             yield url
         return
+    check_prefect(settings)
+    yield settings.prefect_api_url
+
+
+def check_prefect(settings: Settings) -> None:
+    """Refuse a ``PREFECT_API_URL`` that does not answer; one of our own is started when it is needed."""
+    if settings.prefect_api_url is None:
+        return
     reason = answers(settings.prefect_api_url, timeout_s=10.0)
     if reason is not None:
         raise Refused(
             f"PREFECT_API_URL names {settings.prefect_api_url}, which does not answer as a Prefect API ({reason}); "
             f"start that server, correct the address (it ends in /api), or unset it to have one of our own"
         )
-    yield settings.prefect_api_url
 
 
 @contextmanager

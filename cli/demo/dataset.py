@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cli.called import program
 from cli.demo import recordings, text
 from cli.demo.formats import Signal, write_bdf, write_brainvision, write_edf, write_eeglab, write_split_fif
 from cli.demo.sidecars import write_channels, write_electrodes, write_json, write_table, write_text
@@ -51,9 +52,9 @@ def ensure_dataset(folder: Path) -> bool:
     if folder.is_dir() and any(folder.iterdir()):
         if _is_ours(folder):
             return False
-        raise Refused(f"{folder} holds something else; name another folder: zarrmill demo FOLDER")
+        raise Refused(f"{folder} holds something else; name another folder: {program()} demo FOLDER")
     if folder.exists() and not folder.is_dir():
-        raise Refused(f"{folder} is no folder; name another one: zarrmill demo FOLDER")
+        raise Refused(f"{folder} is no folder; name another one: {program()} demo FOLDER")
     # Written beside and renamed, so that a command killed half way never leaves a dataset that looks whole.
     beside = folder.absolute().with_name(f".{folder.absolute().name}.{os.getpid()}.partial")
     try:

@@ -8,13 +8,14 @@ import logging
 import os
 import re
 import shutil
+import tempfile
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from contract.errors import PreconditionFailed, PublishError
+from contract.errors import PreconditionFailed, PublishError, Refused
 from contract.layout import check_relative
 from infra.storage.beneath import (
     exchange,
@@ -84,6 +85,17 @@ class FolderTarget:
             s3_region="local",
             s3_anonymous=False,
         )
+
+    def prepare(self) -> None:
+        """Make the folder, and write and remove a file in it; see ``Target.prepare``."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.root) as probe:
+                probe.write(b"\0" * 4096)
+        except OSError as error:
+            raise Refused(
+                f"The target {self.url} cannot be written: {error.strerror}. Make it writable, or name another with --to."
+            ) from error
 
     def read(self, key: str) -> Stored | None:
         """The object, or None when it definitely does not exist. A broken link, a file in the way and the like raise."""

@@ -32,8 +32,11 @@ def open_target(url: str, settings: Settings) -> Target:
     if "\x00" in url or not url.strip():
         raise Refused("The target is empty; give the folder to serve from, for example ./served.")
     root = Path(_local_path(url)).expanduser().resolve()
-    if root.exists() and not root.is_dir():
-        raise Refused(f"The target {root} is a file; give the folder to serve from.")
+    # exists() is false for a path below a file, so it is the first that does exist that is looked at
+    there = next(place for place in (root, *root.parents) if place.exists())
+    if not there.is_dir():
+        what = "is a file" if there == root else f"cannot be made, because {there} is a file"
+        raise Refused(f"The target {root} {what}; give the folder to serve from.")
     return FolderTarget(root, port=settings.port)
 
 

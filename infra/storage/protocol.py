@@ -41,6 +41,16 @@ class Target(Protocol):
         """The address fields for one dataset."""
         ...
 
+    def prepare(self) -> None:
+        """Make sure that the target can be written.
+
+        Raises
+        ------
+        Refused
+            It cannot; the sentence names it.
+        """
+        ...
+
     def read(self, key: str) -> Stored | None:
         """The object, or None when it definitely does not exist. Any other trouble raises."""
         ...

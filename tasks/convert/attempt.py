@@ -160,15 +160,20 @@ def upload(converted: Converted | AttemptReport) -> AttemptReport:
     def work(held: HeldAttempt) -> AttemptReport:
         if not room.source(order.source).unchanged(dict(order.inputs)):
             raise _SourceChanged
-        row = publish_store(
-            lambda statement: _edge(held, room, statement),
-            open_target(order.target, room.settings),
-            order,
-            converted.store,
-            room.scratch_of(order.attempt_id),
-            primary_bytes=fetched.primary_bytes,
-            may_write=held.may_write,
-        )
+        try:
+            row = publish_store(
+                lambda statement: _edge(held, room, statement),
+                open_target(order.target, room.settings),
+                order,
+                converted.store,
+                room.scratch_of(order.attempt_id),
+                primary_bytes=fetched.primary_bytes,
+                may_write=held.may_write,
+            )
+        except OSError as error:
+            # a full or broken target is nothing that a recording should pay for
+            detail = f"its store could not be written to the target: {error.strerror or error}"
+            raise NotNow(PendingReason.INFRA_FAILURE, detail=detail, counted=False) from error
         fetched.stage_seconds["upload"] = time.monotonic() - begun
         fetched.stage_bytes["upload"] = sum(one.size_bytes for one in converted.store.objects.values())
         _edge(

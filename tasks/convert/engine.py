@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shutil
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -67,10 +68,21 @@ def write_store(given: EngineInput, store: Path) -> None:
     import zarr
 
     with _typed_errors(given), _quiet(), zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1}):
-        if given.route is Route.STREAMED:
-            _stream(given, store)
-        else:
+        if given.route is Route.IN_MEMORY or not _streamed(given, store):
             _hold(given, store)
+
+
+def _streamed(given: EngineInput, store: Path) -> bool:
+    """Whether the file could be streamed; mixed rates that its header did not show can only be read in memory."""
+    from biosigio.exceptions import MixedSamplingRateError
+
+    try:
+        _stream(given, store)
+    except MixedSamplingRateError:
+        _log.info("%s has mixed rates that its header does not show and is read in memory", given.target.name)
+        shutil.rmtree(store, ignore_errors=True)
+        return False
+    return True
 
 
 def _stream(given: EngineInput, store: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import time
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from contract.codes import FailureCode
 from contract.errors import RecordingFailed
 from contract.rates import served_rate
+from tasks.bids.scope import printable
 from tasks.convert.annotate import annotate, disclose_mismatch
 from tasks.convert.engine import EngineInput, write_store
 from tasks.convert.entry import store_entry
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from tasks.formats.protocol import Header, RecordingFormat
 
 __all__ = ["SOURCE_FOLDER", "STORE_FOLDER", "convert"]
+
+_log = logging.getLogger("zarrmill.convert")
 
 SOURCE_FOLDER = "source"
 STORE_FOLDER = "store.zarr"
@@ -108,6 +112,8 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
             objects = digest_objects(store)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    for note in notes:
+        _log.warning("%s: %s", order.recording.path, printable(note))
     rows, row_count = _event_rows(known, groups)
     entry = store_entry(order.recording, store, groups, known.sidecars, updated_utc=order.updated_utc, sss=sss)
     return ConvertedStore(

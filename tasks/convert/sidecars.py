@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tasks.bids.json_sidecar import parse_json
 from tasks.bids.tsv import parse_tsv
 from tasks.events.parse import Events, parse_events
-from tasks.formats.content import is_pointer
+from tasks.formats.content import is_binary, is_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,11 +54,13 @@ class ReadSidecars:
     channels
         None when no channels.tsv applies or it cannot be used.
     channels_unreadable
-        A channels.tsv applies but could not be read: published as ``channels_tsv_read_error``.
+        A channels.tsv applies but could not be used: published as ``channels_tsv_read_error``.
     events
-        None when no events.tsv applies or it cannot be read.
+        None when no events.tsv applies, or it cannot be read, is no text, or has no onset column.
     value_descriptions
         Meaning of event values, from the ``Levels`` of every events.json that applies; None without any.
+    notes
+        One for every trouble with a sidecar: its path and the reason.
     """
 
     channels: ChannelsTable | None = None
@@ -74,16 +76,13 @@ def read_sidecars(recording: DiscoveredRecording, source: Path) -> ReadSidecars:
     """Read every sidecar of ``recording`` below ``source``."""
     notes: list[str] = []
     applies = recording.sidecars
-    channels = _read(source, applies.channels, notes)
-    events = _read(source, applies.events, notes)
+    channels = _read_table(source, applies.channels, notes)
+    events = _read_table(source, applies.events, notes)
     table = None if channels is None else _channels(applies.channels or "", channels, notes)
-    parsed = None if events is None else parse_events(events)
-    if parsed is not None:
-        notes.extend(f"{applies.events}: {note}" for note in parsed.notes)
     return ReadSidecars(
         channels=table,
         channels_unreadable=applies.channels is not None and table is None,
-        events=parsed,
+        events=None if events is None else _events(applies.events or "", events, notes),
         value_descriptions=_levels([_json(source, path, notes) for path in applies.events_json]),
         power_line_frequency_hz=_power_line([_json(source, path, notes) for path in applies.signal_json]),
         electrodes=_electrodes(recording, source, notes),
@@ -103,6 +102,29 @@ def _read(source: Path, path: str | None, notes: list[str]) -> bytes | None:
         notes.append(f"{path} holds a pointer, not its content")
         return None
     return data
+
+
+def _read_table(source: Path, path: str | None, notes: list[str]) -> bytes | None:
+    """As ``_read``, but None also for what is no text."""
+    data = _read(source, path, notes)
+    if data is None:
+        return None
+    if not data.strip():
+        notes.append(f"{path} is empty and is not used")
+        return None
+    if is_binary(data):
+        notes.append(f"{path} is binary, no text, and is not used")
+        return None
+    return data
+
+
+def _events(path: str, data: bytes, notes: list[str]) -> Events | None:
+    events = parse_events(data)
+    if not events.has_onset_column:
+        notes.append(f"{path} has no onset column and is not used")
+        return None
+    notes.extend(f"{path}: {note}" for note in events.notes)
+    return events
 
 
 def _json(source: Path, path: str, notes: list[str]) -> Mapping[str, Any]:
@@ -130,6 +152,8 @@ def _channels(path: str, data: bytes, notes: list[str]) -> ChannelsTable | None:
             columns[known] = cells
     frame = pd.DataFrame({name: pd.Series(list(cells), dtype=object) for name, cells in columns.items()})
     frame = frame[frame["name"] != ""].reset_index(drop=True)
+    if frame.empty:
+        notes.append(f"{path} names no channel")
     return ChannelsTable(frame, len(table.rows))
 
 
@@ -162,7 +186,7 @@ def _power_line(sidecars: list[Mapping[str, Any]]) -> float | None:
 
 def _electrodes(recording: DiscoveredRecording, source: Path, notes: list[str]) -> Electrodes | None:
     path = recording.sidecars.electrodes
-    data = _read(source, path, notes)
+    data = _read_table(source, path, notes)
     if data is None or path is None:
         return None
     table = parse_tsv(data)

@@ -7,6 +7,7 @@ was stopped from outside.
 
 from __future__ import annotations
 
+import re
 import signal
 import traceback
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from enum import StrEnum
 
 from contract.codes import FailureCode, PendingReason
 from contract.errors import LostLease, NotNow, RecordingFailed
-from contract.redact import error_line, redact
+from contract.redact import PATH, error_line, redact
 from tasks.convert.conditions import is_machine_condition, is_out_of_memory
 
 __all__ = ["ChildExit", "Verdict", "VerdictKind", "classify", "classify_exit"]
@@ -27,7 +28,7 @@ _BIOSIGIO_CODES = {
     "not_continuous": FailureCode.NOT_CONTINUOUS,
     "corrupt_or_truncated": FailureCode.CORRUPT_OR_TRUNCATED,
     "empty_recording": FailureCode.EMPTY_RECORDING,
-    # Only mixed rates that the header reader did not see get here: the file contradicts itself.
+    # A file whose rates are mixed is read in memory and resampled; only what cannot be read so either gets here.
     "mixed_sampling_rate": FailureCode.FILE_READ_ERROR,
     "biosigio_error": FailureCode.FILE_READ_ERROR,
 }
@@ -117,7 +118,7 @@ def classify(error: BaseException) -> Verdict:
         )
     code = _biosigio_code(error)
     if code is not None:
-        return Verdict(kind=VerdictKind.FAILED, code=code, error=line, traceback=trace)
+        return Verdict(kind=VerdictKind.FAILED, code=code, error=_without_paths(line), traceback=trace)
     return Verdict(
         kind=VerdictKind.PENDING, reason=PendingReason.INFRA_FAILURE, counted=True, error=line, traceback=trace
     )
@@ -169,6 +170,18 @@ def _biosigio_code(error: BaseException) -> FailureCode | None:
     if is_machine_condition(error):
         return None
     return _BIOSIGIO_CODES.get(str(getattr(error, "code", "")), FailureCode.FILE_READ_ERROR)
+
+
+def _without_paths(line: str) -> str:
+    """The line without the places where local paths stood: the recording it is about is known."""
+    place = re.escape(PATH)
+    for pattern, plain in (
+        (rf"\s*[(\[]['\"]?{place}['\"]?[)\]]", ""),
+        (rf"(?<=: ){place}: ?", ""),
+        (rf"['\"]?{place}['\"]?", "the file"),
+    ):
+        line = re.sub(pattern, plain, line)
+    return line
 
 
 def _trace(error: BaseException) -> str:

@@ -31,6 +31,8 @@ class Events:
         None as a whole when the file has no such column.
     others
         Every remaining column by its published name, in alphabetical order.
+    has_onset_column
+        False when the file has no such column, so that its rows are no events.
     notes
         What a person should know about the file.
     """
@@ -41,6 +43,7 @@ class Events:
     value: tuple[str | None, ...] | None
     hed: tuple[str | None, ...] | None
     others: Mapping[str, tuple[str | None, ...]]
+    has_onset_column: bool = True
     notes: tuple[str, ...] = ()
 
     @property
@@ -80,6 +83,12 @@ def parse_events(data: bytes) -> Events:
         name: tuple(texts[position][i] for i in order) for position, name in passthrough_names(table.headers).items()
     }
     notes = table.notes
+    if "onset_s" in known:
+        no_number = sum(
+            onset is None and text is not None for onset, text in zip(onsets, texts[known["onset_s"]], strict=True)
+        )
+        if no_number:
+            notes = (*notes, f"{no_number} rows have an onset that is no number")
     if order and all(onset is None for onset in onsets):
         notes = (*notes, "no row has an onset")
     return Events(
@@ -89,6 +98,7 @@ def parse_events(data: bytes) -> Events:
         value=text_column("value"),
         hed=text_column("hed"),
         others=dict(sorted(others.items())),
+        has_onset_column="onset_s" in known,
         notes=notes,
     )
 

@@ -36,6 +36,7 @@ class BrainVision:
         with reading(primary):
             sections = _sections(_decoded(primary))
             common = sections.get("common infos", {})
+            _require_header(primary, common)
             n_channels = int(common["numberofchannels"])
             interval_us = float(common["samplinginterval"])
         if n_channels < 1:
@@ -71,6 +72,14 @@ class BrainVision:
         return primary
 
 
+def _require_header(vhdr: Path, common: dict[str, str]) -> None:
+    if not common:
+        raise corrupt(f"{vhdr.name} is not a BrainVision header: it has no section [Common Infos]")
+    for entry in ("NumberOfChannels", "SamplingInterval"):
+        if entry.lower() not in common:
+            raise corrupt(f"{vhdr.name} is not a BrainVision header: it names no {entry}")
+
+
 def signal_file(vhdr: Path, named: str) -> Path:
     """The sample file of a header: the one it names, else the one of its own stem (a BIDS rename leaves the old name inside).
 
@@ -95,7 +104,9 @@ def signal_file(vhdr: Path, named: str) -> Path:
 
 def _frames(samples: Path, frame_bytes: int) -> int:
     size = samples.stat().st_size
-    if size == 0 or size % frame_bytes:
+    if size == 0:
+        raise corrupt(f"{samples.name} is empty")
+    if size % frame_bytes:
         raise corrupt(f"{samples.name} holds {size} bytes, not a whole number of frames of {frame_bytes}")
     return size // frame_bytes
 

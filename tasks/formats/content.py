@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import struct
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["corrupt", "empty", "is_pointer", "not_continuous", "reading", "require_content", "unreadable"]
+__all__ = ["corrupt", "empty", "is_binary", "is_pointer", "not_continuous", "reading", "require_content", "unreadable"]
+
+_CONTROL = bytes(set(range(0x20)) - set(b"\t\n\v\f\r")) + b"\x7f"
 
 # git-annex refuses longer pointers (32 KiB); a real recording of that size never starts so.
 _POINTER_BYTES = 32_768
@@ -93,10 +96,28 @@ def reading(path: Path) -> Iterator[None]:
     """
     require_content(path)
     try:
+        if path.is_file() and path.stat().st_size == 0:
+            raise corrupt(f"{path.name} is empty")
         yield
     except (EOFError, ValueError, LookupError, ArithmeticError, TypeError, struct.error) as error:
-        raise corrupt(f"the header of {path.name} cannot be read: {type(error).__name__}: {error}") from error
+        raise corrupt(f"the header of {path.name} cannot be read: {_said(error)}") from error
     except OSError as error:
         if error.errno is None:
             raise corrupt(f"the header of {path.name} cannot be read: {error}") from error
         raise NotNow(PendingReason.INFRA_FAILURE, detail=f"{path.name}: {error.strerror}") from error
+
+
+def _said(error: Exception) -> str:
+    """What went wrong in the file's terms; the class of an exception means nothing to its owner."""
+    if isinstance(error, KeyError):
+        return f"it has no entry {error}"
+    if isinstance(error, IndexError | struct.error):
+        return "it ends early"
+    return str(error) or "a value is not what it should be"
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether these bytes are no text: a NUL (but in UTF-16 with its mark), or control characters in one byte of twenty."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return False
+    return b"\0" in data or len(data) - len(data.translate(None, _CONTROL)) > len(data) / 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,14 @@ class EdfSignal:
 def read_header(path: Path, *, sample_width: int) -> Header:
     """Header of an EDF (``sample_width`` 2) or BDF (3) file; annotation signals do not count.
 
+    Only an EDF+ or BDF+ file has annotation signals: in a plain one that label is a signal's like any other, as the
+    strict reader takes it. The tolerant reader goes by the label alone.
+
     Raises
     ------
     RecordingFailed
-        ``corrupt_or_truncated`` when the file ends before the records it declares, ``empty_recording`` when it
-        declares no signal or no record.
+        ``corrupt_or_truncated`` when the file ends before the records it declares, or declares none, or records of no
+        duration; ``empty_recording`` when it declares no signal.
     """
     with reading(path):
         size = path.stat().st_size
@@ -60,12 +64,19 @@ def read_header(path: Path, *, sample_width: int) -> Header:
             or _padded(block, count)
             or any(s.flat_range for s in every)
         )
-    return _header(path, [s for s in every if s.label not in _ANNOTATIONS], n_records, tolerant=tolerant)
-
-
-def _header(path: Path, signals: list[EdfSignal], n_records: int, *, tolerant: bool) -> Header:
-    if not signals or n_records == 0 or max(s.samples_per_record for s in signals) == 0:
+    signals = [s for s in every if s.label not in _ANNOTATIONS]
+    if not signals or not any(s.samples_per_record for s in signals):
         raise empty(f"{path.name} declares no signal samples")
+    if n_records == 0:
+        said = "holds no whole data record" if unfinished else "declares 0 data records"
+        raise corrupt(f"{path.name} {said}")
+    if not (record_s > 0 and math.isfinite(record_s)):
+        raise corrupt(f"{path.name} declares data records of {record_s:g} s")
+    is_plus = head[192:196] == (b"EDF+" if sample_width == 2 else b"BDF+")
+    return _header(signals if is_plus or tolerant else every, n_records, tolerant=tolerant)
+
+
+def _header(signals: list[EdfSignal], n_records: int, *, tolerant: bool) -> Header:
     rates = tuple(sorted({s.rate_hz for s in signals}))
     return Header(
         n_channels=len(signals),

@@ -108,7 +108,7 @@ def foreign(live: Stored, states: Iterable[RecordingState]) -> list[str]:
 def refuse_foreign(dataset_id: str, unknown: Sequence[str] = ()) -> Refused:
     """The error for an index that the database does not know."""
     return Refused(
-        f"The target already serves a dataset {dataset_id} that this installation has never published. "
-        f"Take it over with zarrmill adopt {dataset_id}, or give another target or --dataset-id.",
+        f"The target already serves a dataset {dataset_id} that this installation does not know. If it is this one, take it "
+        f"over with `zarrmill adopt {dataset_id} SOURCE`; if it is another one, give this one an id of its own with --dataset-id.",
         detail=f"unknown to the database: {', '.join(unknown)}" if unknown else None,
     )

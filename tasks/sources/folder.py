@@ -39,8 +39,9 @@ class FolderSource:
     """
 
     def __init__(self, folder: Path, *, hash_signals: bool = False, allow_dirty: bool = False) -> None:
-        self.url = str(folder.absolute())
+        # two ways to write one folder are one source
         self._root = folder.resolve()
+        self.url = str(self._root)
         self._hash_signals = hash_signals
         self._allow_dirty = allow_dirty
         self._walked: tuple[dict[str, TreeEntry], tuple[Problem, ...]] | None = None

@@ -7,9 +7,13 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import Engine
+from state_bench import VERSIONS, Bench
 
 from cli.clean import clean_home
 from contract.errors import Busy
+from db import leases
+from db.leases import Owner
 from infra.locks import holding
 
 
@@ -68,10 +72,29 @@ def test_scratch_alone_can_be_removed_from_a_folder_shared_with_others(
     assert (lived_in / "logs" / "postgres.log").exists()
 
 
-def test_while_a_run_holds_a_dataset_nothing_is_removed(lived_in: Path) -> None:
+def test_while_a_run_holds_a_dataset_nothing_is_removed_and_nothing_said_to_be(
+    lived_in: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with holding(lived_in / "leases" / "a.lock"), pytest.raises(Busy, match=r"a\.lock"):
         clean_home(execute=True, scratch_only=False, as_json=False)
+    assert "remov" not in capsys.readouterr().out
     assert any(lived_in.rglob("x.edf"))
+
+
+def test_the_refusal_names_the_dataset_that_is_held(
+    lived_in: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(engine)
+    workers_lock = lived_in / "leases" / "b.workers"
+    owner = Owner(host="here", pid=77, lock_path=str(workers_lock.with_suffix(".lock")))
+    with bench.begin() as c:
+        leases.acquire(
+            c, dataset=bench.dataset, owner=owner, mode="auto", versions=VERSIONS, owner_is_gone=lambda _: False
+        )
+    monkeypatch.setenv("ZARRMILL_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+    with holding(workers_lock), pytest.raises(Busy) as caught:
+        clean_home(execute=True, scratch_only=False, as_json=False)
+    assert caught.value.sentence.startswith("a run holds xx000001 at /served, process 77; ")
 
 
 def test_a_fresh_home_has_nothing_to_remove(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from cli.worker import run_worker
 from contract.codes import PendingReason
 from contract.errors import Busy, LostLease, NothingPublished, NotNow, Refused
 
-COMMANDS = ("plan", "convert", "status", "why", "serve", "demo", "clean", "worker", "version")
+COMMANDS = ("plan", "convert", "adopt", "status", "why", "serve", "demo", "clean", "worker", "version")
 HEAVY = (
     "alembic", "biosigio", "dask", "distributed", "fastapi", "h5py", "mne", "numpy", "pandas", "prefect", "psycopg", "pyarrow",
     "pydantic", "pyedflib", "rich", "scipy", "sqlalchemy", "uvicorn", "zarr",
@@ -137,6 +137,29 @@ def test_a_wrong_setting_is_named_and_its_value_is_not_shown(home: Path) -> None
     assert done.returncode == 2
     assert "ZARRMILL_DATABASE_URL" in done.stderr
     assert "hunter2" not in done.stderr + done.stdout
+
+
+def test_a_home_that_is_a_file_is_refused_by_the_name_of_its_variable(home: Path, tmp_path: Path) -> None:
+    a_file = tmp_path / "file"
+    a_file.touch()
+    for place in (a_file, a_file / "below"):
+        done = zarrmill("status", home=place)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"zarrmill: ZARRMILL_HOME: {a_file} is no folder; ")
+    assert a_file.read_bytes() == b""
+
+
+def test_a_home_that_is_not_there_yet_is_not_made_by_a_question(tmp_path: Path) -> None:
+    done = zarrmill("status", home=tmp_path / "a" / "b", cwd=tmp_path)
+    assert done.returncode == 0
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["status", "DS1"], ["why", "xx1", "a.edf"]])
+def test_an_id_that_can_be_none_is_told_so(arguments: list[str], home: Path) -> None:
+    done = zarrmill(*arguments, home=home)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"zarrmill: {arguments[1]!r} is no dataset's id: two small letters and six digits")
 
 
 def test_a_misspelt_variable_is_named(home: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cli.progress import JsonProgress, LiveProgress, PlainProgress, event_object
+from cli.progress import JsonProgress, LiveProgress, PlainProgress, ending, event_object
 from cli.summary import coverage_line, exit_code, summary_lines, summary_object
 from cli.tally import Tally
 from cli.wording import bounded, duration, in_order, json_line, plural, whole_seconds
@@ -163,6 +163,18 @@ def test_plain_lines_of_a_large_run_are_few() -> None:
     assert len(lines) < 12
 
 
+def test_what_a_stop_released_blames_nothing() -> None:
+    event = ended("a.edf", "released", reason=PendingReason.INFRA_FAILURE, error="the conversion was stopped")
+    out, console = io.StringIO(), Console(file=io.StringIO(), width=120)
+    PlainProgress(out, Clock(), stopped=lambda: True).show(event)
+    LiveProgress(console, Clock(), stopped=lambda: True).show(event)
+    assert out.getvalue() == "released a.edf: the run was stopped; not counted as an attempt\n"
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == out.getvalue()
+    changed = report("b.edf", "released", error="the source changed while it was converted")
+    assert ending(changed) == "released b.edf: the source changed while it was converted; not counted as an attempt"
+
+
 def test_json_lines_parse_and_hold_every_field() -> None:
     out = io.StringIO()
     with JsonProgress(out) as progress:
@@ -263,6 +275,14 @@ def test_the_summary_balances_groups_failures_and_names_commands_that_can_be_cop
     )
     assert "  zarrmill serve --to /srv/served" in lines
     assert any("/srv/served/xx000001/zarr/index.json" in line for line in lines)
+
+
+def test_the_summary_says_what_was_not_said_before() -> None:
+    noted = summary(notes=("one is odd", "two is odd"))
+    lines = list(summary_lines(noted, target="./served", program=".venv/bin/zarrmill", shown={"one is odd"}))
+    assert [line for line in lines if "odd" in line] == ["two is odd"]
+    assert "  .venv/bin/zarrmill status xx000001" in lines
+    assert not any(line.strip().startswith("zarrmill ") for line in lines)
 
 
 def test_the_summary_of_many_failures_is_bounded() -> None:

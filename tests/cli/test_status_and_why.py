@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
-from state_bench import Bench, path_of, planned
+from sqlalchemy import Engine, text
+from state_bench import VERSIONS, Bench, path_of, planned
 
 from cli.status import look, status_lines, status_object
 from cli.why import disclosures, history_lines
@@ -14,7 +17,8 @@ from cli.why import look as look_why
 from cli.wording import json_line
 from contract.codes import FailureCode, PendingReason, WhyDue
 from contract.errors import Refused
-from db import recordings, runs
+from db import leases, recordings, runs
+from db.leases import Owner
 from db.recordings import Measured, PlannedAction
 
 ENTRY = json.dumps(
@@ -111,6 +115,45 @@ def test_status_as_json_lists_each_recording_that_is_not_served(bench: Bench) ->
     assert [run["state"] for run in value["runs"]] == ["running", "completed"]
 
 
+OWNER = """
+import sys, time
+from pathlib import Path
+from flows.ownership import owning
+from infra.home import Home
+with owning(Home(Path(sys.argv[1]))) as ownership:
+    print(ownership.owner.host, ownership.owner.pid, ownership.owner.lock_path, sep="\\n", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_run_whose_command_was_killed_is_told_as_interrupted(bench: Bench, home: Path) -> None:
+    with bench.begin() as c:
+        bench_run = runs.last_runs(c, dataset=bench.dataset, limit=1)[0].run
+    bench.end(bench_run)
+    with bench.begin() as c:
+        assert leases.holder(c, dataset=bench.dataset) is None
+    with subprocess.Popen([sys.executable, "-c", OWNER, str(home)], stdout=subprocess.PIPE, text=True) as command:
+        assert command.stdout is not None
+        host, pid, lock_path = (command.stdout.readline().strip() for _ in range(3))
+        owner = Owner(host=host, pid=int(pid), lock_path=lock_path)
+        with bench.begin() as c:
+            leases.acquire(
+                c, dataset=bench.dataset, owner=owner, mode="auto", versions=VERSIONS, owner_is_gone=lambda _: False
+            )
+            assert leases.holder(c, dataset=bench.dataset) == owner
+            (alive,) = look(c, target="/served")
+        command.kill()
+    with bench.begin() as c:
+        (killed,) = look(c, target="/served")
+    assert (alive.interrupted, killed.interrupted) == (False, True)
+    assert status_object(killed)["interrupted"] is True
+    text = "\n".join(status_lines(killed, whole=True))
+    assert "its run was interrupted; the next convert goes on" in text.splitlines()[0]
+    assert "converting now" not in text
+    assert f"run 3 (auto) interrupted, began 2026-03-01T00:00:20Z, starting, process {pid} on {host} is gone" in text
+    assert "run 3 (auto) running" in "\n".join(status_lines(alive, whole=True))
+
+
 def lines_of(bench: Bench, name: str, *, tracebacks: bool = False) -> list[str]:
     with bench.begin() as c:
         history, entry = look_why(c, target="/served", dataset_id="xx000001", path=f"./{path_of(name)}")
@@ -162,10 +205,41 @@ def test_why_can_be_asked_with_the_path_of_the_store(bench: Bench) -> None:
     assert history.state.path == path_of("01")
 
 
+def test_why_takes_any_path_that_leads_to_the_file(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "source"
+    place = source.joinpath(path_of("01")).parent
+    place.mkdir(parents=True)
+    (place / Path(path_of("01")).name).symlink_to(tmp_path / "objects" / "a1b2")  # as git-annex has it
+    (tmp_path / "link").symlink_to(source)
+    with bench.begin() as c:
+        c.execute(text("UPDATE datasets SET source = :source"), {"source": str(source)})
+    monkeypatch.chdir(tmp_path)
+    for path in (
+        path_of("01"),
+        f"./{path_of('01')}",
+        str(source / path_of("01")),
+        f"source/{path_of('01')}",
+        f"{tmp_path}/link/{path_of('01')}",
+    ):
+        with bench.begin() as c:
+            history, _ = look_why(c, target="/served", dataset_id="xx000001", path=path)
+        assert history.state.path == path_of("01"), path
+
+
+def test_an_unknown_path_names_the_nearest_known_ones(bench: Bench) -> None:
+    with bench.begin() as c, pytest.raises(Refused) as caught:
+        look_why(c, target="/served", dataset_id="xx000001", path="sub-01/eeg/sub-01_task-rest_eeg.fif")
+    near = caught.value.sentence.partition("the nearest are ")[2].partition(", from")[0].split(", ")
+    assert near[0] == path_of("01")
+    assert len(near) == 3
+
+
 def test_what_is_not_known_is_refused_with_a_way_out(bench: Bench) -> None:
     with bench.begin() as c, pytest.raises(Refused, match="zarrmill status lists"):
         look_why(c, target="/served", dataset_id="xx000009", path="a")
-    with bench.begin() as c, pytest.raises(Refused, match=r"no recording 'a\.edf'"):
+    with bench.begin() as c, pytest.raises(Refused, match=r"no recording 'a\.edf'; paths are as in its index\.json"):
         look_why(c, target="/served", dataset_id="xx000001", path="a.edf")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +11,11 @@ import sys
 import threading
 import time
 
+import pytest
+
+from cli.convert import STOPPING, answering
+from cli.progress import JsonProgress, PlainProgress, Progress
+from flows.request import ProgressEvent
 from flows.stop import StopSignal, listening
 
 
@@ -62,3 +69,28 @@ with listening(stop):
             assert process.stdout.readline().strip() == expected
             process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == -signal.SIGINT
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_first_ctrl_c_is_answered_with_what_a_second_one_does(as_json: bool) -> None:
+    stop, out, said = StopSignal(), io.StringIO(), threading.Event()
+    progress: Progress = JsonProgress(out) if as_json else PlainProgress(out)
+
+    def show(event: ProgressEvent) -> None:
+        progress.show(event)
+        said.set()
+
+    with listening(stop), answering(stop, show):
+        os.kill(os.getpid(), signal.SIGINT)
+        assert said.wait(10)
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 1
+    told = json.loads(lines[0]) if as_json else lines[0]
+    assert told == ({"event": "note", "sentence": STOPPING} if as_json else STOPPING)
+
+
+def test_a_run_that_nobody_stops_is_not_told_how() -> None:
+    events: list[ProgressEvent] = []
+    with answering(StopSignal(), events.append):
+        time.sleep(0.3)
+    assert events == []

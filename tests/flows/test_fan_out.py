@@ -144,7 +144,7 @@ def test_what_fits_no_worker_waits_uncounted_and_what_fits_no_machine_has_failed
         client,
         run,
         later={"permitted_bytes": 4096 * MB, "floor_bytes": 200 * MB},
-        never={"permitted_bytes": 4096 * MB, "floor_bytes": 4000 * MB},
+        never={"permitted_bytes": 4096 * MB, "floor_bytes": 1 << 50},
     )
     assert reports["fine"].outcome == "done"
     assert (reports["later"].outcome, reports["later"].reason) == ("pending", PendingReason.MEMORY_BUDGET)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,6 +11,8 @@ import pytest
 from command import Zarrmill
 from served_dataset import Served
 from small_dataset import write_recording, write_root
+
+from infra.postgres import PostgresServer
 
 
 @dataclass(frozen=True)
@@ -121,3 +123,56 @@ def test_an_index_that_the_database_does_not_know_is_refused_and_left_alone(chan
     assert "adopt" in refused.stderr
     assert foreign.read_text().startswith('{"format": "somebody')
     assert list(changing.served.target.rglob("*.zarr")) == []
+
+
+def test_a_dataset_whose_state_was_lost_is_taken_over_and_made_anew(
+    changing: Changing, tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    changing.convert()
+    expected = changing.served.settled_index()
+    postgres_server.create_database("empty_state")
+    try:
+        settings = {**changing.zarrmill.settings, "ZARRMILL_DATABASE_URL": postgres_server.url("empty_state")}
+        forgetful = replace(changing.zarrmill, settings=settings)
+        before = changing.served.files()
+        refused = forgetful.run("convert", changing.folder, code=2)
+        assert "zarrmill adopt xx000042" in refused.stderr
+        forgetful.run("adopt", "xx000041", changing.folder, code=2)
+        assert "7 stores" in forgetful.run("adopt", "xx000042", changing.folder).stdout
+        forgetful.run("adopt", "xx000042", changing.folder, code=2)
+        assert changing.served.files() == before, "taking over writes nothing at the target"
+        assert forgetful.run("convert", changing.folder, "--json").summary["converted"] == 7
+        assert changing.served.settled_index() == expected
+    finally:
+        postgres_server.drop_database("empty_state")
+
+
+def test_what_would_write_into_the_source_or_nowhere_is_refused_before_anything_begins(
+    changing: Changing, tmp_path: Path
+) -> None:
+    inside = changing.zarrmill.run("convert", changing.folder, "--to", changing.folder / "out", code=2)
+    assert "lies inside the dataset" in inside.stderr
+    (tmp_path / "file").write_text("")
+    for variable in ("ZARRMILL_SCRATCH", "PREFECT_API_URL"):
+        value = str(tmp_path / "file") if variable == "ZARRMILL_SCRATCH" else "http://127.0.0.1:9/api"
+        wrong = replace(changing.zarrmill, settings={**changing.zarrmill.settings, variable: value})
+        refused = wrong.run("convert", changing.folder, code=2)
+        assert variable in refused.stderr
+        assert "Traceback" not in refused.stderr
+    target = changing.zarrmill.run("convert", changing.folder, "--to", tmp_path / "file" / "below", code=2)
+    assert str(tmp_path / "file" / "below") in target.stderr
+    assert not (changing.folder / "out").exists()
+    assert changing.zarrmill.run("status").stdout.startswith("no dataset")
+
+
+def test_two_ways_to_write_one_source_are_one_dataset_and_a_small_budget_is_no_verdict(
+    changing: Changing, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to(changing.folder)
+    small = changing.zarrmill.run("convert", tmp_path / "link", "--memory", "1MiB", "--json").summary
+    assert (small["dataset_id"], small["pending"], small["failures"]) == ("xx000042", 7, 0)
+    assert set(changing.served.lists().values()) == {"memory_budget"}
+    enough = changing.zarrmill.run(
+        "convert", tmp_path / ".." / tmp_path.name / "xx000042", "--mode", "retry-pending", "--json"
+    )
+    assert (enough.summary["dataset_id"], enough.summary["stores"]) == ("xx000042", 7)

@@ -102,6 +102,18 @@ def test_a_verdict_carries_no_local_path_and_no_secret() -> None:
     assert "test_verdict" not in (verdict.error or "")
 
 
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("the file is cut (/tmp/a/x.edf): /tmp/a/x.edf: bad header", "CorruptFileError: the file is cut: bad header"),
+        ("/tmp/a/x.edf: bad header", "CorruptFileError: bad header"),
+        ("cannot read '/tmp/a/x.edf'", "CorruptFileError: cannot read the file"),
+    ],
+)
+def test_the_place_of_a_path_is_not_published_either(message: str, said: str) -> None:
+    assert classify(engine.CorruptFileError(message)).error == said
+
+
 def test_a_traceback_is_bounded_and_keeps_its_end() -> None:
     def deep(n: int) -> None:
         if n == 0:

@@ -57,6 +57,18 @@ def test_a_byte_order_mark_hides_no_onset() -> None:
         assert parse_events(data).onset_s == (1.0,)
 
 
+def test_onsets_that_are_no_number_are_counted_and_missing_ones_are_not() -> None:
+    assert parse_events(b"onset\tduration\n1\t0\nn/a\t0\n1,5\t0\ninf\t0\n\t0\n").notes == (
+        "2 rows have an onset that is no number",
+    )
+    assert parse_events(b"onset\tduration\nn/a\t0\n1\t0\n").notes == ()
+
+
+@pytest.mark.parametrize(("data", "has"), [(b"Onset\tx\n", True), (b"time\tx\n1\t2\n", False), (b"", False)])
+def test_a_table_tells_whether_it_has_onsets_at_all(data: bytes, has: bool) -> None:
+    assert parse_events(data).has_onset_column is has
+
+
 def test_known_columns_match_in_any_case_and_the_first_wins() -> None:
     (row,) = rows_of("Onset\tDURATION\tHED\thed\tvalue\tValue\n1\t2\tx\ty\t3\t4\n")
     assert (row["onset_s"], row["duration_s"], row["hed"], row["value"]) == (1.0, 2.0, "x", "3")

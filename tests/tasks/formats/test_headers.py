@@ -21,6 +21,7 @@ from contract.errors import RecordingFailed
 from tasks.formats import load
 from tasks.formats.content import is_pointer, require_content
 from tasks.formats.protocol import Header, Route
+from tasks.formats.registry import endings
 
 REAL = [
     ("edf", "edf/chtypes_edf.edf", 42, 1000, 200.0, Route.STREAMED),
@@ -55,6 +56,15 @@ def test_a_real_header_is_read_as_its_reader_reads_it(
     assert one.read_target(recordings / path) == recordings / path
 
 
+@pytest.mark.parametrize("ending", [".edf", ".bdf", ".vhdr", ".set", ".fif", ".con"])
+def test_a_file_without_a_byte_is_said_to_be_empty(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"x{ending}"
+    path.touch()
+    with pytest.raises(RecordingFailed) as caught:
+        load()[endings().files[ending]].header(path)
+    assert (caught.value.failure, caught.value.detail) == (FailureCode.CORRUPT_OR_TRUNCATED, f"x{ending} is empty")
+
+
 def test_every_format_that_discovery_names_is_installed() -> None:
     assert set(load()) == {"bdf", "brainvision", "bti", "ctf", "edf", "eeglab", "fif", "kit", "mef3"}
 
@@ -66,8 +76,33 @@ class TestEdf:
         return load()["edf"].header(path)
 
     def test_annotation_signals_are_no_channels(self, tmp_path: Path) -> None:
-        header = self.header(tmp_path, edf_bytes(["A", "EDF Annotations", "B"]))
+        header = self.header(tmp_path, edf_bytes(["A", "EDF Annotations", "B"], reserved="EDF+C"))
         assert (header.n_channels, header.n_samples, header.prefilters) == (2, 400, ("HP:0.1Hz", "HP:0.1Hz"))
+
+    @pytest.mark.parametrize(("reserved", "channels"), [("", 3), ("EDF+C", 2), (" EDF+C", 3), ("BDF+C", 3)])
+    def test_only_an_edf_plus_file_has_annotation_signals(self, tmp_path: Path, reserved: str, channels: int) -> None:
+        data = edf_bytes(["A", "B", "EDF Annotations"], per_record=[256, 256, 60], reserved=reserved)
+        header = self.header(tmp_path, data)
+        assert header.n_channels == channels
+        assert header.rates_hz == ((60.0, 256.0) if channels == 3 else (256.0,))
+        assert load()["edf"].route(header) is (Route.IN_MEMORY if channels == 3 else Route.STREAMED)
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"declared": 0}, "declares 0 data records"),
+            ({"declared": -1, "n_records": 0}, "holds no whole data record"),
+            ({"record_s": "0"}, "data records of 0 s"),
+            ({"record_s": "0", "declared": 0}, "declares 0 data records"),
+            ({"record_s": "-1"}, "data records of -1 s"),
+            ({"record_s": "inf"}, "data records of inf s"),
+        ],
+    )
+    def test_records_that_cannot_be_are_named(self, tmp_path: Path, changes: dict[str, object], said: str) -> None:
+        with pytest.raises(RecordingFailed) as caught:
+            self.header(tmp_path, edf_bytes(**changes))  # type: ignore[arg-type]  # the table's keywords
+        assert caught.value.failure is FailureCode.CORRUPT_OR_TRUNCATED
+        assert said in str(caught.value.detail)
 
     def test_repeated_and_blank_labels_all_count(self, tmp_path: Path) -> None:
         assert self.header(tmp_path, edf_bytes(["A", "B", "B", "-", ""])).n_channels == 5
@@ -122,6 +157,22 @@ class TestEdf:
 
 
 class TestBrainVision:
+    @pytest.mark.parametrize("text", ["just a text\n", "a=b\n", "[Common Infos]\nDataFile=x.eeg\n", "\x89PNG\0\0"])
+    def test_what_is_no_header_is_said_in_the_files_terms(self, tmp_path: Path, text: str) -> None:
+        path = tmp_path / "x.vhdr"
+        path.write_text(text)
+        with pytest.raises(RecordingFailed) as caught:
+            load()["brainvision"].header(path)
+        assert caught.value.failure is FailureCode.CORRUPT_OR_TRUNCATED
+        assert "x.vhdr is not a BrainVision header" in str(caught.value.detail)
+
+    def test_empty_samples_are_said_to_be_empty(self, tmp_path: Path) -> None:
+        path = brainvision(tmp_path, "x", tones(3, 100, 100.0), 100.0)
+        path.with_suffix(".eeg").write_bytes(b"")
+        with pytest.raises(RecordingFailed) as caught:
+            load()["brainvision"].header(path)
+        assert caught.value.detail == "x.eeg is empty"
+
     def test_a_renamed_recording_finds_the_samples_of_its_own_stem(self, tmp_path: Path) -> None:
         path = brainvision(tmp_path, "sub-01_eeg", tones(3, 100, 100.0), 100.0, data_file="old_name.eeg")
         assert load()["brainvision"].header(path).n_samples == 100
