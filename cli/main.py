@@ -134,7 +134,7 @@ def adopt(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Take over a dataset that the target serves and this installation does not know.
+    """Take over a served dataset that is not known here.
 
     For a target whose state was lost, or that another installation made. The next convert makes every recording anew.
     """

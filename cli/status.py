@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
@@ -14,7 +15,7 @@ from cli.summary import coverage_line
 from cli.wording import bounded, duration, json_line, jsonable
 from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES, WHY_DUE_SENTENCES, FailureCode, PendingReason, WhyDue
 from contract.errors import Refused
-from contract.layout import is_dataset_id
+from contract.layout import CATALOG_KEY, is_dataset_id
 from contract.times import utc_stamp
 
 if TYPE_CHECKING:
@@ -78,10 +79,16 @@ def show_status(dataset_id: str | None, *, target: str, as_json: bool, verbose: 
         typer.echo(json_line({"target": url, "datasets": [status_object(each) for each in found]}))
         return
     if not found:
-        typer.echo(f"no dataset is known at {url}; {program()} convert SOURCE makes the first")
+        typer.echo(_nothing_known(url))
     for each in found:
         for line in status_lines(each, whole=dataset_id is not None):
             typer.echo(line)
+
+
+def _nothing_known(url: str) -> str:
+    if Path(url, CATALOG_KEY).is_file():
+        return f"no dataset is known at {url}, which serves some; {program()} adopt DATASET SOURCE takes one over"
+    return f"no dataset is known at {url}; {program()} convert SOURCE makes the first"
 
 
 def check_id(dataset_id: str | None) -> None:

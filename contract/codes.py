@@ -71,7 +71,7 @@ FAILURE_SENTENCES: Mapping[FailureCode, str] = MappingProxyType(
         FailureCode.CHANNEL_COUNT_MISMATCH: "The copy would have had fewer channels than the recording declares, so it was withheld.",
         FailureCode.MAXSHIELD_UNCALIBRATED: "This recording was made with internal active shielding, and the calibration files that correct it are missing.",
         FailureCode.RETRY_EXHAUSTED: "The conversion did not succeed in five separate runs and is no longer retried automatically.",
-        FailureCode.STORE_PATH_COLLISION: "Another file of this dataset claims the same copy, and the other one is served or tried instead.",
+        FailureCode.STORE_PATH_COLLISION: "Another file of this dataset claims the same copy, and only one of them can have it: the other one.",
         FailureCode.ANNEX_OBJECT_MISSING: "The archive does not hold the content of this file, or holds only a part of it.",
     }
 )

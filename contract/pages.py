@@ -90,7 +90,7 @@ _HELP: Mapping[FailureCode, str] = MappingProxyType(
         FailureCode.CHANNEL_COUNT_MISMATCH: "Compare the rows of channels.tsv with the channels of the file.",
         FailureCode.MAXSHIELD_UNCALIBRATED: "Add the site's fine-calibration and cross-talk files to the dataset.",
         FailureCode.RETRY_EXHAUSTED: "Read the last error with `zarrmill why`, remove its cause, then convert with `--mode retry-pending`.",
-        FailureCode.STORE_PATH_COLLISION: "Remove one of the two files, or rename it; the detail names the one that is served.",
+        FailureCode.STORE_PATH_COLLISION: "Remove one of the two files, or rename it; the detail names the other one.",
         FailureCode.ANNEX_OBJECT_MISSING: "Upload the content of the file; a `git annex get` shows whether it is there.",
     }
 )

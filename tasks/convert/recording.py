@@ -112,8 +112,7 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
             objects = digest_objects(store)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    for note in notes:
-        _log.warning("%s: %s", order.recording.path, printable(note))
+    _disclose(order.recording.path, notes)
     rows, row_count = _event_rows(known, groups)
     entry = store_entry(order.recording, store, groups, known.sidecars, updated_utc=order.updated_utc, sss=sss)
     return ConvertedStore(
@@ -219,6 +218,16 @@ def _gate(known: _Known, store: Path) -> tuple[tuple[StoreGroup, ...], list[str]
         disclose_mismatch(store, mismatch)
         notes.append(f"channels.tsv lists {mismatch.channels_tsv} channels, the store has {mismatch.in_store}")
     return groups, notes
+
+
+def _disclose(path: str, notes: list[str]) -> None:
+    """Log what is to be said about a recording."""
+    ours = logging.getLogger("zarrmill")
+    if ours.level == logging.NOTSET:
+        # biosigIO turns the root logger off when it is imported, and with it every logger that has no level of its own
+        ours.setLevel(logging.WARNING)
+    for note in notes:
+        _log.warning("%s: %s", path, printable(note))
 
 
 def _event_rows(known: _Known, groups: tuple[StoreGroup, ...]) -> tuple[bytes | None, int]:

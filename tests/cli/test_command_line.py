@@ -155,6 +155,12 @@ def test_a_home_that_is_not_there_yet_is_not_made_by_a_question(tmp_path: Path) 
     assert not any(tmp_path.iterdir())
 
 
+def test_a_target_that_serves_what_is_not_known_here_is_to_be_adopted(home: Path, tmp_path: Path) -> None:
+    assert "convert SOURCE makes the first" in zarrmill("status", "--to", str(tmp_path), home=home).stdout
+    (tmp_path / "zarr-catalog.json").write_text("{}")
+    assert "adopt DATASET SOURCE takes one over" in zarrmill("status", "--to", str(tmp_path), home=home).stdout
+
+
 @pytest.mark.parametrize("arguments", [["status", "DS1"], ["why", "xx1", "a.edf"]])
 def test_an_id_that_can_be_none_is_told_so(arguments: list[str], home: Path) -> None:
     done = zarrmill(*arguments, home=home)

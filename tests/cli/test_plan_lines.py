@@ -56,7 +56,7 @@ def test_a_plan_says_what_and_why_with_bytes_and_memory_each_and_in_total() -> N
     assert "  a.edf  10MiB, projected 300MiB of memory  (new)" in lines
     assert "  b.edf  30MiB, projected 500MiB of memory  (source: b_channels.tsv changed)" in lines
     assert (
-        "  e.set: Another file of this dataset claims the same copy, and the other one is served or tried instead."
+        "  e.set: Another file of this dataset claims the same copy, and only one of them can have it: the other one."
         in lines
     )
     assert any(line.startswith("  f.fif: There was not enough memory") for line in lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -83,12 +84,22 @@ def test_trouble_with_channels_is_named(tmp_path: Path, data: bytes, unreadable:
     assert (found.notes, found.channels_unreadable) == ((said,), unreadable)
 
 
+@pytest.fixture
+def no_chosen_level() -> Iterator[None]:
+    """Our loggers as a child has them: nobody chose a level, and importing biosigIO turned the root logger off."""
+    ours = logging.getLogger("zarrmill")
+    before = ours.level
+    ours.setLevel(logging.NOTSET)
+    yield
+    ours.setLevel(before)
+
+
+@pytest.mark.usefixtures("no_chosen_level")
 def test_binary_events_leave_no_events_and_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench(tmp_path)
     bench.put(PATH, edf_bytes())
     bench.put("events.tsv", random.Random(3).randbytes(2000))
-    with caplog.at_level(logging.WARNING, logger="zarrmill.convert"):
-        done = bench.convert(with_sidecars(RECORDING, events="events.tsv"))
+    done = bench.convert(with_sidecars(RECORDING, events="events.tsv"))
     said = "events.tsv is binary, no text, and is not used"
     assert done.notes == (said,)
     assert f"{PATH}: {said}" in caplog.messages
