@@ -304,7 +304,7 @@ def test_killed_before_the_callback_is_written(victim: Victim) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_killed_anywhere(victim: Victim, seed: int) -> None:
     victim.until_stage("converting")
-    time.sleep(random.Random(seed).uniform(0, 2.5))
+    time.sleep(random.Random(seed).uniform(0, 1.5))
     assert victim.process.poll() is None, "it must be killed at work: the delay is too long"
     os.kill(victim.process.pid, signal.SIGKILL)
     victim.process.communicate()
