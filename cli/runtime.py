@@ -35,7 +35,7 @@ def prepare(*, verbose: bool, as_json: bool = False, uses_home: bool = True) -> 
     settings = load_settings()
     if uses_home:
         _check_home(settings.home)
-    set_up_logging(verbose, as_json, secrets=_secrets(settings))
+    set_up_logging(verbose, as_json, secrets=settings.secret_values())
     for name in unknown_variables():
         typer.echo(
             f"zarrmill: {name} is no setting of ours and was not used; docs/configuration.md lists them", err=True
@@ -56,17 +56,6 @@ def _check_home(home: Path) -> None:
         raise Refused(f"ZARRMILL_HOME: {home} belongs to user {owner}; name a folder of your own")
     if not os.access(there, os.W_OK | os.X_OK):
         raise Refused(f"ZARRMILL_HOME: {there} may not be written; name a folder of your own, or make it writable")
-
-
-def _secrets(settings: Settings) -> list[str]:
-    """Give what no log line may hold."""
-    from urllib.parse import unquote, urlsplit
-
-    found = [settings.callback_token.get_secret_value()] if settings.callback_token is not None else []
-    if settings.database_url is not None:
-        password = urlsplit(settings.database_url.get_secret_value()).password
-        found += [password, unquote(password)] if password else []
-    return found
 
 
 def target_url(to: str, settings: Settings) -> str:

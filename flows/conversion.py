@@ -51,6 +51,7 @@ class Tally:
     pending: dict[str, AttemptReport] = field(default_factory=dict)
     workers_lost: int = 0
     measured: int = 0
+    events_unusable: int = 0
     zarrs: dict[str, str] = field(default_factory=dict)
 
     def add(self, report: AttemptReport, zarr: str) -> None:
@@ -59,6 +60,7 @@ class Tally:
         self.failed.pop(report.path, None)
         self.pending.pop(report.path, None)
         self.measured += report.measured_bytes is not None
+        self.events_unusable += report.events_unusable
         match report.outcome:
             case "done":
                 self.converted.append(zarr)
@@ -231,6 +233,7 @@ def _end(session: Session, tally: Tally, published: Published) -> None:
         pool_breaks=tally.workers_lost,
         measured_count=tally.measured,
         retryable_failures=len(tally.pending),
+        events_stores_without_rows=tally.events_unusable,
     )
     counts = {
         "discovered": published.coverage.discovered,

@@ -91,11 +91,6 @@ class Home:
         return self._folder("leases")
 
     @property
-    def demo(self) -> Path:
-        """What ``zarrmill demo`` keeps."""
-        return self._folder("demo")
-
-    @property
     def short_name(self) -> str:
         """Twelve hex digits that tell this home from others."""
         return hashlib.sha256(os.fsencode(self.path)).hexdigest()[:12]

@@ -174,11 +174,6 @@ class Settings(BaseSettings):
             raise ValueError("ZARRMILL_CALLBACK_TOKEN is set and ZARRMILL_CALLBACK_URL is not. Set both, or neither")
         return self
 
-    @property
-    def local_base(self) -> str:
-        """The address at which ``zarrmill serve`` answers, with its closing slash."""
-        return f"http://127.0.0.1:{self.port}/"
-
     def secret_values(self) -> list[str]:
         """What must never be shown: for the log's filter, not for anything else."""
         given = [self.callback_token.get_secret_value()] if self.callback_token else []

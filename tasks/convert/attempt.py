@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -31,6 +31,7 @@ from tasks.convert.order import AttemptReport, ConversionOrder, ConvertedStore
 from tasks.convert.publish_store import publish_store
 from tasks.convert.verdict import Verdict, VerdictKind, classify, classify_exit
 from tasks.convert.worker_room import WorkerRoom, stage_key, worker_room
+from tasks.events.rows import have_a_sample
 from tasks.formats.protocol import Route
 
 __all__ = ["Assignment", "Converted", "Fetched", "Outcome", "abandon", "convert", "fetch", "upload"]
@@ -184,7 +185,9 @@ def upload(converted: Converted | AttemptReport) -> AttemptReport:
             ),
         )
         room.end_attempt(order.attempt_id)
-        return _report(fetched, Outcome.DONE)
+        events = converted.store.events
+        unusable = events is not None and not have_a_sample(events)
+        return replace(_report(fetched, Outcome.DONE), events_unusable=unusable)
 
     begun = time.monotonic()
     return _stage(room, "upload", fetched, work)

@@ -100,7 +100,10 @@ class ConvertedStore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptReport:
-    """How an attempt ended, as the flow sees it. State and history are already in the database."""
+    """How an attempt ended, as the flow sees it. State and history are already in the database.
+
+    ``events_unusable``: the store has an events.tsv, and no row of it could be given a sample.
+    """
 
     attempt_id: UUID
     recording_id: int
@@ -111,4 +114,5 @@ class AttemptReport:
     counted: bool = False
     error: str | None = None
     measured_bytes: int | None = None
+    events_unusable: bool = False
     stage_seconds: Mapping[str, float] = field(default_factory=dict)

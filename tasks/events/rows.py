@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tasks.events.parse import Events
 
-__all__ = ["event_rows", "open_rows", "read_rows"]
+__all__ = ["event_rows", "have_a_sample", "open_rows", "read_rows"]
 
 _ENTITIES = {"subject": "sub", "session": "ses", "task": "task", "run": "run"}
 
@@ -55,6 +55,12 @@ def read_rows(data: bytes) -> Any:
     """The ``pyarrow.Table`` in an IPC stream of ``event_rows``."""
     with open_rows(data) as reader:
         return reader.read_all()
+
+
+def have_a_sample(data: bytes) -> bool:
+    """Whether any row in an IPC stream of ``event_rows`` has a sample index; without one a reader can place none."""
+    column = read_rows(data).column("sample_index")
+    return bool(column.null_count < len(column))
 
 
 def open_rows(data: bytes) -> Any:

@@ -19,7 +19,7 @@ from infra.postgres_place import folders_outside, socket_folder
 
 def test_folders_are_made_private(tmp_path: Path) -> None:
     home = Home(tmp_path / "a" / "home")
-    for folder in (home.postgres, home.prefect, home.run, home.logs, home.scratch, home.leases, home.demo):
+    for folder in (home.postgres, home.prefect, home.run, home.logs, home.scratch, home.leases):
         assert folder.parent == home.path
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE(home.path.stat().st_mode) == 0o700

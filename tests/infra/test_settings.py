@@ -23,7 +23,7 @@ def test_without_any_variable_everything_has_its_default(monkeypatch: pytest.Mon
     assert settings.prefect_api_url is None
     assert settings.dask_address is None
     assert (settings.port, settings.archive_name, settings.publish_every_s) == (8321, "NEMAR", 900.0)
-    assert settings.local_base == "http://127.0.0.1:8321/"
+    assert settings.port == 8321
 
 
 def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psycopg
 import pyarrow.parquet as pq
 import pytest
 from command import Zarrmill
@@ -13,6 +15,8 @@ from served_dataset import Served
 from small_dataset import write_recording, write_root
 
 from infra.postgres import PostgresServer
+
+_READY = "SELECT body FROM callbacks WHERE status = 'ready' AND body IS NOT NULL"
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,13 @@ def test_every_kind_of_change_rebuilds_exactly_what_it_touches(changing: Changin
         entry["zarr"] for path, entry in entries.items() if path != _path("03")
     }
 
+    (changing.folder / "sub-06/eeg/sub-06_task-rest_events.tsv").write_text("onset\tduration\nn/a\t1\n")
+    # nobody listens there, so that the callback stays where it can be read
+    telling = {**changing.zarrmill.settings, "ZARRMILL_CALLBACK_URL": "http://127.0.0.1:9/zarr-ready"}
+    replace(changing, zarrmill=replace(changing.zarrmill, settings=telling)).convert()
+    with psycopg.connect(changing.zarrmill.settings["ZARRMILL_DATABASE_URL"].replace("+psycopg", "")) as c:
+        told = [json.loads(row[0])["events_stores_without_rows"] for row in c.execute(_READY).fetchall()]
+    assert told == [1]
     settled = changing.served.files()
     assert changing.convert()["run_number"] is None
     assert changing.served.files() == settled
