@@ -197,6 +197,7 @@ def test_json_lines_parse_and_hold_every_field() -> None:
         "counted": False,
         "error": "20 trials",
         "measured_bytes": None,
+        "events_unusable": False,
         "stage_seconds": {},
     }
 
