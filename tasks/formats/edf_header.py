@@ -62,11 +62,15 @@ def read_header(path: Path, *, sample_width: int) -> Header:
             or b"+D" in head[192:236]
             or b"\0" in head[168:256]
             or _padded(block, count)
-            or any(s.flat_range for s in every)
+            or any(s.flat_range or s.samples_per_record == 0 for s in every)
         )
     signals = [s for s in every if s.label not in _ANNOTATIONS]
     if not signals or not any(s.samples_per_record for s in signals):
         raise empty(f"{path.name} declares no signal samples")
+    silent = next((s for s in signals if s.samples_per_record < 1), None)
+    if silent is not None:
+        # the tolerant reader would fill such a channel with zeros nobody recorded
+        raise corrupt(f"{path.name} declares {silent.samples_per_record} samples a data record for one of its signals")
     if n_records == 0:
         said = "holds no whole data record" if unfinished else "declares 0 data records"
         raise corrupt(f"{path.name} {said}")
@@ -85,6 +89,8 @@ def _header(signals: list[EdfSignal], n_records: int, *, tolerant: bool) -> Head
         rates_hz=rates,
         tolerant=tolerant,
         channel_rates_hz=tuple(s.rate_hz for s in signals),
+        channel_samples=tuple(n_records * s.samples_per_record for s in signals),
+        channel_labels=tuple(s.label for s in signals),
         prefilters=tuple(s.prefilter for s in signals),
         sample_bytes=8,
     )

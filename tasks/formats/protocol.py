@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ENTRY_POINT_GROUP", "Header", "RecordingFormat", "Route"]
+__all__ = ["ENTRY_POINT_GROUP", "Header", "NativeGroup", "RecordingFormat", "Route"]
 
 ENTRY_POINT_GROUP = "zarrmill.formats"
 
@@ -19,6 +19,15 @@ class Route(StrEnum):
 
     IN_MEMORY = "in_memory"
     STREAMED = "streamed"
+
+
+@dataclass(frozen=True, slots=True)
+class NativeGroup:
+    """The channels of one recording that share a rate: their rate, their rows in file order, samples of each."""
+
+    rate_hz: float
+    rows: tuple[int, ...]
+    n_samples: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +50,9 @@ class Header:
         Whether the file needs a tolerant read (discontinuous, unfinalised, equal physical limits).
     exact_samples
         Whether ``n_samples`` is what a reader must find; False where it is only an upper bound.
-    channel_rates_hz, prefilters
-        Per signal channel in file order, where the format states them; empty otherwise.
+    channel_rates_hz, channel_samples, channel_labels, prefilters
+        Per signal channel in file order, where the format states them for each channel; empty otherwise. Labels are the
+        file's own, so they can repeat. A rate is samples per record over the record's seconds, never rounded.
     sample_bytes
         Bytes of one sample once the format's reader holds it (8 where only double precision will do).
     block_samples
@@ -59,10 +69,26 @@ class Header:
     tolerant: bool = False
     exact_samples: bool = True
     channel_rates_hz: tuple[float, ...] = ()
+    channel_samples: tuple[int, ...] = ()
+    channel_labels: tuple[str, ...] = ()
     prefilters: tuple[str, ...] = ()
     sample_bytes: int = 4
     block_samples: int = 0
     maxshield: bool = False
+
+    def native_groups(self) -> tuple[NativeGroup, ...]:
+        """Channels by their own rate, the fastest first; empty when channels or rate are unknown."""
+        if not self.channel_rates_hz:
+            if self.n_channels is None or self.rate_hz is None:
+                return ()
+            return (NativeGroup(self.rate_hz, tuple(range(self.n_channels)), self.n_samples),)
+        rows: dict[float, list[int]] = {}
+        for row, rate_hz in enumerate(self.channel_rates_hz):
+            rows.setdefault(rate_hz, []).append(row)
+        return tuple(
+            NativeGroup(rate_hz, tuple(own), self.channel_samples[own[0]] if self.channel_samples else None)
+            for rate_hz, own in sorted(rows.items(), reverse=True)
+        )
 
 
 class RecordingFormat(Protocol):

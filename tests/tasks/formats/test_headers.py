@@ -20,7 +20,7 @@ from contract.codes import FailureCode
 from contract.errors import RecordingFailed
 from tasks.formats import load
 from tasks.formats.content import is_pointer, require_content
-from tasks.formats.protocol import Header, Route
+from tasks.formats.protocol import Header, NativeGroup, Route
 from tasks.formats.registry import endings
 
 REAL = [
@@ -112,6 +112,26 @@ class TestEdf:
         assert header.rates_hz == (25.0, 200.0)
         assert header.n_samples == 800
         assert load()["edf"].route(header) is Route.IN_MEMORY
+
+    def test_channels_are_grouped_by_the_rate_they_were_recorded_at(self, tmp_path: Path) -> None:
+        header = self.header(tmp_path, edf_bytes(["A", "B", "A", "C"], per_record=[100, 3, 100, 1], record_s="0.4"))
+        assert header.channel_labels == ("A", "B", "A", "C")
+        assert header.native_groups() == (
+            NativeGroup(250.0, (0, 2), 400),
+            NativeGroup(7.5, (1,), 12),
+            NativeGroup(2.5, (3,), 4),
+        )
+
+    def test_a_rate_is_never_rounded(self, tmp_path: Path) -> None:
+        header = self.header(tmp_path, edf_bytes(["A"], per_record=[1000], record_s="3"))
+        assert header.native_groups() == (NativeGroup(1000 / 3, (0,), 4000),)
+
+    @pytest.mark.parametrize("samples", [0, -1])
+    def test_a_channel_that_declares_no_sample_is_not_filled_with_zeros(self, tmp_path: Path, samples: int) -> None:
+        data = edf_bytes(["A", "B"], per_record=[100, max(samples, 0)])
+        at = 256 + 216 * 2 + 8
+        data = data[:at] + str(samples).encode().ljust(8) + data[at + 8 :]
+        assert failure(self.header, tmp_path, data) is FailureCode.CORRUPT_OR_TRUNCATED
 
     @pytest.mark.parametrize(
         "changes",
