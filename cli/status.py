@@ -45,6 +45,8 @@ class DatasetStatus:
         Recordings by code and by reason, each by path.
     rebuilding
         Recordings that are served and yet due again, by why: what is served stays meanwhile.
+    noted
+        Paths of served recordings about which there is something to say; ``zarrmill why`` says it.
     interrupted
         Whether the run that holds the dataset was killed: its process and its workers are gone for certain.
     """
@@ -55,6 +57,7 @@ class DatasetStatus:
     failures: Mapping[FailureCode, tuple[RecordingState, ...]]
     pending: Mapping[PendingReason, tuple[RecordingState, ...]]
     rebuilding: Mapping[WhyDue, tuple[RecordingState, ...]]
+    noted: tuple[str, ...] = ()
     interrupted: bool = False
 
 
@@ -108,7 +111,7 @@ def look(c: Connection, *, target: str, dataset_id: str | None = None) -> list[D
     """How each dataset of the target stands, or the named one alone."""
     from db.coverage import coverage
     from db.datasets import list_datasets
-    from db.recordings import snapshot
+    from db.recordings import noted, snapshot
     from db.runs import last_runs
 
     return [
@@ -117,6 +120,7 @@ def look(c: Connection, *, target: str, dataset_id: str | None = None) -> list[D
             coverage(c, dataset=dataset),
             tuple(last_runs(c, dataset=dataset, limit=_RUNS_SHOWN)),
             snapshot(c, dataset=dataset),
+            noted=noted(c, dataset=dataset),
             interrupted=_is_interrupted(c, dataset),
         )
         for dataset in list_datasets(c, target=target)
@@ -138,6 +142,7 @@ def _grouped(
     runs: tuple[RunRecord, ...],
     states: Sequence[RecordingState],
     *,
+    noted: Sequence[str],
     interrupted: bool,
 ) -> DatasetStatus:
     failures: dict[FailureCode, list[RecordingState]] = defaultdict(list)
@@ -157,6 +162,7 @@ def _grouped(
         failures={code: tuple(failures[code]) for code in sorted(failures)},
         pending={reason: tuple(pending[reason]) for reason in sorted(pending)},
         rebuilding={why: tuple(rebuilding[why]) for why in sorted(rebuilding)},
+        noted=tuple(noted),
         interrupted=interrupted,
     )
 
@@ -171,6 +177,7 @@ def status_object(status: DatasetStatus) -> dict[str, object]:
         "failures": _paths(status.failures),
         "pending": _paths(status.pending),
         "rebuilding": _paths(status.rebuilding),
+        "noted": list(status.noted),
     }
 
 
@@ -206,6 +213,9 @@ def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
     for why, states in status.rebuilding.items():
         yield f"  served and due again: {why} ({len(states):,}): {WHY_DUE_SENTENCES[why]}"
         yield from (f"    {line}" for line in bounded([_waiting(state) for state in states], _PATHS_SHOWN))
+    if status.noted:
+        yield f"  served with notes ({len(status.noted):,}): {program()} why {dataset.dataset_id} PATH shows them"
+        yield from (f"    {line}" for line in bounded(status.noted, _PATHS_SHOWN))
 
 
 def _waiting(state: RecordingState) -> str:

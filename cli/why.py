@@ -186,6 +186,7 @@ def _attempt_lines(number: int, attempt: AttemptRecord, *, tracebacks: bool) -> 
     if attempt.stage_bytes:
         yield "  bytes      " + ", ".join(f"{stage} {format_bytes(b)}" for stage, b in in_order(attempt.stage_bytes))
     yield f"  worker     {attempt.worker}, {attempt.route}, scratch {format_bytes(attempt.scratch_bytes)}"
+    yield from (f"  note       {note}" for note in attempt.notes)
     yield f"  versions   zarrmill {attempt.zarrmill}, engine {attempt.engine}, biosigIO {attempt.biosigio}"
     if attempt.error:
         yield f"  error      {attempt.error}"

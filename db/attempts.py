@@ -19,7 +19,7 @@ from db.edges import BACK_TO_PENDING, END_ATTEMPT, FREE, HELD, VERDICT_OF_RUN
 from db.stores import drop_twins
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from uuid import UUID
 
     from sqlalchemy import Connection, TextClause
@@ -47,12 +47,17 @@ ATTEMPT_LEASE_S = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What an attempt took: peak memory, wall seconds and bytes by stage, and the bounded traceback of an error."""
+    """What an attempt took: peak memory, wall seconds and bytes by stage, and the bounded traceback of an error.
+
+    ``notes`` is what is to be said about the recording and its store, one sentence each, fit to be published; the first 19
+    of too many are kept.
+    """
 
     measured_bytes: int | None = None
     stage_seconds: Mapping[str, float] = field(default_factory=dict)
     stage_bytes: Mapping[str, int] = field(default_factory=dict)
     traceback: str | None = None
+    notes: Sequence[str] = ()
 
     def values(self) -> dict[str, Any]:
         """The values of ``END_ATTEMPT``. A traceback keeps its end, where the error is."""
@@ -61,7 +66,21 @@ class Measured:
             "seconds": json.dumps(dict(self.stage_seconds)),
             "bytes": json.dumps(dict(self.stage_bytes)),
             "traceback": self.traceback and self.traceback[-16_000:],
+            "notes": _bounded(self.notes),
         }
+
+
+_MOST_NOTES = 20
+_LONGEST_NOTE = 300
+
+
+def _bounded(notes: Sequence[str]) -> list[str]:
+    """The notes as the table takes them; the last one tells how many were left out."""
+    # Postgres refuses NUL in text
+    kept = [note.replace("\x00", "")[:_LONGEST_NOTE] for note in notes[:_MOST_NOTES]]
+    if len(notes) > _MOST_NOTES:
+        kept[-1] = f"{len(notes) - _MOST_NOTES + 1} more notes were left out"
+    return kept
 
 
 NOTHING_MEASURED = Measured()

@@ -14,12 +14,14 @@ from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import (
+    ARRAY,
     CheckConstraint,
     ForeignKey,
     ForeignKeyConstraint,
     Identity,
     Index,
     Integer,
+    Text,
     UniqueConstraint,
     text,
 )
@@ -289,7 +291,9 @@ class Attempt(Base):
         CheckConstraint(
             "projected_bytes > 0 AND permitted_bytes > 0 AND scratch_bytes >= 0", name="memory_is_promised"
         ),
-        CheckConstraint("length(error) <= 4000 AND length(traceback) <= 16000", name="thin"),
+        CheckConstraint(
+            "length(error) <= 4000 AND length(traceback) <= 16000 AND cardinality(notes) <= 20", name="thin"
+        ),
     )
     id: Mapped[UUID] = mapped_column(primary_key=True)
     ordinal: Mapped[int] = mapped_column(Identity(always=True))
@@ -312,6 +316,7 @@ class Attempt(Base):
     ended_at: Mapped[datetime | None]
     stage_seconds: Mapped[Json]
     stage_bytes: Mapped[Json]
+    notes: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default=text("'{}'"))
 
 
 class Intent(Base):

@@ -13,6 +13,7 @@ from sqlalchemy import text
 from contract.codes import FailureCode, PendingReason, WhyDue
 from db.apply import Applied, PlannedAction, PlannedRow, apply_plan, unpack_inputs
 from db.attempts import Ended, Measured, claim, done, fail, postpone, release, renew_attempts
+from db.coverage import SERVED
 from db.expiry import expire
 from db.stores import StoreRow
 from db.unattempted import defer, refuse
@@ -46,6 +47,7 @@ __all__ = [
     "expire",
     "fail",
     "inputs",
+    "noted",
     "postpone",
     "refuse",
     "release",
@@ -130,7 +132,15 @@ class RecordingState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
-    """One attempt as history tells it. ``outcome``: converting, done, failed, pending, released or expired."""
+    """One attempt as history tells it.
+
+    Parameters
+    ----------
+    outcome
+        converting, done, failed, pending, released or expired.
+    notes
+        What is to be said about the recording and its store: troubles with sidecars, what was repaired or left out.
+    """
 
     attempt_id: UUID
     run_number: int
@@ -150,6 +160,7 @@ class AttemptRecord:
     ended_at: datetime | None
     stage_seconds: Mapping[str, float]
     stage_bytes: Mapping[str, int]
+    notes: tuple[str, ...]
     zarrmill: str
     engine: str
     biosigio: str
@@ -207,6 +218,20 @@ def snapshot(c: Connection, *, dataset: Dataset) -> list[RecordingState]:
     return [_state(row) for row in c.execute(text(_STATE + "ORDER BY r.path"), {"dataset": dataset.pk})]
 
 
+def noted(c: Connection, *, dataset: Dataset) -> list[str]:
+    """Paths of served recordings about which the attempt that made their store left notes, in order."""
+    rows = c.scalars(
+        text(f"""
+            SELECT r.path FROM stores s
+            JOIN attempts a ON a.id = s.attempt_id AND cardinality(a.notes) > 0
+            JOIN recordings r ON r.pk = s.recording_pk
+            WHERE s.dataset_pk = :dataset AND {SERVED} ORDER BY r.path
+        """),
+        {"dataset": dataset.pk},
+    )
+    return list(rows)
+
+
 def due(c: Connection, *, dataset: Dataset) -> list[RecordingState]:
     """Recordings that wait for a conversion, ordered by path. Whether it is time for them is the plan's to say."""
     rows = c.execute(text(_STATE + "AND r.due = 'pending' ORDER BY r.path"), {"dataset": dataset.pk})
@@ -262,6 +287,7 @@ def _attempt(row: Any) -> AttemptRecord:
         ended_at=row.ended_at,
         stage_seconds=row.stage_seconds,
         stage_bytes=row.stage_bytes,
+        notes=tuple(row.notes),
         zarrmill=row.zarrmill,
         engine=row.engine,
         biosigio=row.biosigio,

@@ -20,10 +20,12 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from contract.codes import FailureCode, PendingReason
 from contract.errors import LostLease, NotNow
+from contract.redact import redact
 from db import recordings
 from db.attempts import Ended
 from db.recordings import Measured
 from infra.storage.opening import open_target
+from tasks.bids.scope import printable
 from tasks.convert.child import ChildLostError, ChildRaisedError
 from tasks.convert.child_process import Raised
 from tasks.convert.leases import HeldAttempt
@@ -73,6 +75,7 @@ class Fetched:
     measured_bytes: int | None = None
     stage_seconds: dict[str, float] = field(default_factory=dict)
     stage_bytes: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def order(self) -> ConversionOrder:
@@ -86,6 +89,7 @@ class Fetched:
             stage_seconds=self.stage_seconds,
             stage_bytes=self.stage_bytes,
             traceback=traceback,
+            notes=self.notes,
         )
 
 
@@ -146,6 +150,7 @@ def convert(fetched: Fetched | AttemptReport) -> Converted | AttemptReport:
             raise
         fetched.measured_bytes = result.measured_bytes
         fetched.stage_seconds.update(result.value.stage_seconds)
+        fetched.notes = tuple(redact(printable(note), limit=300) or "" for note in result.value.notes)
         return Converted(fetched, result.value)
 
     return _stage(room, "child", fetched, work)

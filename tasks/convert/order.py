@@ -87,6 +87,8 @@ class ConvertedStore:
         Rows for events.parquet, one Arrow IPC stream (``tasks.events.rows``); None without an events.tsv.
     stage_seconds
         Wall seconds per stage: read, convert, attributes, gate, digest.
+    notes
+        What is to be said about the recording and its store, one sentence each; kept with the attempt.
     """
 
     entry: StoreEntry

@@ -45,7 +45,7 @@ def bench(engine: Engine) -> Bench:
         planned("02", PlannedAction.FAIL, zarr="other.zarr", **collision),
     )
     bench.convert(run, "01", entry=ENTRY)
-    bench.convert(run, "05")
+    bench.convert(run, "05", notes=("sub-05_events.tsv: 2 rows have an onset that is no number",))
     attempt = bench.claim(run, "06")
     with bench.begin() as c:
         report = Measured(measured_bytes=15, stage_seconds={"fetch": 0.5}, traceback="Traceback\n  line 1")
@@ -97,6 +97,9 @@ def test_status_accounts_for_every_recording(bench: Bench) -> None:
     assert "failed: store_path_collision (1)" in text
     assert f"    {path_of('03')}, not before 2026-03-01T01:00:20Z" in lines
     assert "served and due again: engine (1)" in text
+    assert lines[-2].startswith("  served with notes (1): ")
+    assert lines[-2].endswith("zarrmill why xx000001 PATH shows them")
+    assert lines[-1] == f"    {path_of('05')}"
     assert "run 1 (auto) completed, began 2026-03-01T00:00:00Z, took 20 s" in text
     assert "run 2 (auto) running" in text
     assert "process 12 on here" in text
@@ -112,6 +115,7 @@ def test_status_as_json_lists_each_recording_that_is_not_served(bench: Bench) ->
     assert value["failures"] == {"not_continuous": [path_of("06")], "store_path_collision": [path_of("02")]}
     assert value["pending"] == {"memory_budget": [path_of("03")], "not_attempted": [path_of("04")]}
     assert value["rebuilding"] == {"engine": [path_of("05")]}
+    assert value["noted"] == [path_of("05")]
     assert [run["state"] for run in value["runs"]] == ["running", "completed"]
 
 
@@ -194,7 +198,9 @@ def test_why_a_recording_is_served_says_what_its_store_discloses(bench: Bench) -
     assert "disclosed  units by sub-01/eeg/sub-01_task-rest_channels.tsv: 2 channels converted, 1 relabelled" in text
     assert "disclosed  joined from 2 files" in text
     assert "attempt 1  run 1, 2026-03-01T00:00:00Z, done" in text
+    assert "note" not in text
     again = "\n".join(lines_of(bench, "05"))
+    assert "\n  note       sub-05_events.tsv: 2 rows have an onset that is no number\n" in again
     assert "\n  served\n" in again
     assert "due        engine: The converter's engine version changed." in again
 

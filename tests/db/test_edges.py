@@ -17,7 +17,13 @@ from db.recordings import Measured, PlannedAction
 from db.runs import Run
 
 Edge = Callable[[Connection, UUID, int], object]
-MEASURED = Measured(measured_bytes=7, stage_seconds={"convert": 1.5}, stage_bytes={"fetch": 9}, traceback="x" * 20_000)
+MEASURED = Measured(
+    measured_bytes=7,
+    stage_seconds={"convert": 1.5},
+    stage_bytes={"fetch": 9},
+    traceback="x" * 20_000,
+    notes=["first", "y" * 1000, "nul\x00", *map(str, range(40))],
+)
 
 
 def done(c: Connection, attempt: UUID, number: int) -> object:
@@ -93,6 +99,8 @@ def test_an_edge_moves_the_recording_and_writes_its_attempt(
     assert (record.projected_bytes, record.permitted_bytes, record.route, record.engine) == (10, 20, "memory", "3")
     assert record.traceback is not None
     assert len(record.traceback) == 16_000
+    assert record.notes[:4] == ("first", "y" * 300, "nul", "0")
+    assert (len(record.notes), record.notes[-1]) == (20, "24 more notes were left out")
     assert bench.coverage().discovered == 2
 
 

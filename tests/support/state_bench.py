@@ -130,11 +130,21 @@ class Bench:
             )
         return attempt
 
-    def convert(self, run: Run, name: str = "01", *, source: str = "s1", worker: str = "w1", **more: object) -> UUID:
+    def convert(
+        self,
+        run: Run,
+        name: str = "01",
+        *,
+        source: str = "s1",
+        worker: str = "w1",
+        notes: tuple[str, ...] = (),
+        **more: object,
+    ) -> UUID:
         attempt = self.claim(run, name, worker=worker)
         with self.begin() as c:
             row = store_row(name, source=source, **more)
-            recordings.done(c, attempt_id=attempt, run_number=run.number, store=row)
+            report = recordings.Measured(notes=notes)
+            recordings.done(c, attempt_id=attempt, run_number=run.number, store=row, report=report)
         return attempt
 
     def states(self) -> dict[str, RecordingState]:
