@@ -33,7 +33,7 @@ _STATE = {
 }
 """Folders below the home. A setting may point the home at a folder with other things in it, so those alone are removed."""
 _ATTEMPT = re.compile(r"(?:.*[-_.])?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?:[-_.].*)?|[0-9a-f]{32}")
-"""Scratch is named after its attempt. ``ZARRMILL_SCRATCH`` may be shared with others, so nothing else there is removed."""
+"""Scratch is named after its attempt, or its worker. ``ZARRMILL_SCRATCH`` may be shared with others, so nothing else there is removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ def _verdict(settings: Settings, found: list[Removable], *, execute: bool) -> st
 
 def removables(settings: Settings, *, scratch_only: bool) -> list[Removable]:
     """What there is to remove, scratch first. Served datasets are never part of it."""
-    folders = [(folder, "scratch: of one attempt") for folder in _scratch(settings.scratch)]
+    folders = [(folder, "scratch: of attempts") for folder in _scratch(settings.scratch)]
     if settings.home in settings.scratch.parents:
         folders.append((settings.scratch / "dask", "scratch: of Dask workers"))
     if not scratch_only and settings.home.is_dir():
@@ -88,8 +88,11 @@ def removables(settings: Settings, *, scratch_only: bool) -> list[Removable]:
 
 
 def _scratch(folder: Path) -> Iterator[Path]:
+    from tasks.convert.scratch import is_in_use
+
     if folder.is_dir():
-        yield from (entry for entry in sorted(folder.iterdir()) if _ATTEMPT.fullmatch(entry.name) and entry.is_dir())
+        ours = (entry for entry in sorted(folder.iterdir()) if _ATTEMPT.fullmatch(entry.name) and entry.is_dir())
+        yield from (entry for entry in ours if not is_in_use(entry))
 
 
 def _kept_aside(home: Path) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from contract.codes import FailureCode, PendingReason
 from contract.errors import LostLease, NotNow
@@ -112,7 +112,7 @@ def fetch(assignment: Assignment) -> Fetched | AttemptReport:
     fetched = Fetched(assignment=assignment, primary_bytes=order.recording.size_bytes)
 
     def work(_held: HeldAttempt) -> Fetched:
-        scratch = room.make_scratch(order.attempt_id)
+        scratch = room.scratch.make(order.attempt_id)
         try:
             room.source(order.source).fetch(order.recording.inputs(), scratch / "source")
         except FileNotFoundError as error:
@@ -138,7 +138,7 @@ def convert(fetched: Fetched | AttemptReport) -> Converted | AttemptReport:
             result = room.pool.run(
                 _CONVERT,
                 order,
-                room.scratch_of(order.attempt_id),
+                room.scratch.of(order.attempt_id),
                 permitted_bytes=order.permitted_bytes,
                 timeout_s=order.timeout_s,
                 in_memory=order.route is Route.IN_MEMORY,
@@ -172,7 +172,7 @@ def upload(converted: Converted | AttemptReport) -> AttemptReport:
                 open_target(order.target, room.settings),
                 order,
                 converted.store,
-                room.scratch_of(order.attempt_id),
+                room.scratch.of(order.attempt_id),
                 primary_bytes=fetched.primary_bytes,
                 may_write=held.may_write,
             )
@@ -239,7 +239,7 @@ def _end(room: WorkerRoom, held: HeldAttempt | None, fetched: Fetched, error: Ba
         return _take_edge(room, held, fetched, verdict)
     except LostLease:
         return _report(fetched, Outcome.LOST, verdict)
-    except DBAPIError as trouble:
+    except SQLAlchemyError as trouble:
         # The lease runs out by itself, and the flow finds it.
         _LOG.warning("the end of attempt %s could not be written: %s", order.attempt_id, type(trouble).__name__)
         return _report(fetched, Outcome.LOST, verdict)

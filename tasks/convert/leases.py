@@ -20,13 +20,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from contract.errors import LostLease
 from db.recordings import renew_attempts
 
-__all__ = ["LEASE_S", "HeldAttempt", "LeaseKeeper"]
+__all__ = ["LEASE_S", "WRITE_MARGIN_S", "HeldAttempt", "LeaseKeeper"]
 
 _LOG = logging.getLogger("zarrmill.worker")
 
 LEASE_S: Final = 120.0
 WRITE_MARGIN_S: Final = 30.0
 """No write starts this close to the end of a lease; a single PUT times out in less."""
+RESTING_PATIENCE_S: Final = 3.0
+"""For so long the next stage of an attempt may be on its way from the scheduler."""
 _RETRY_S: Final = 5.0
 
 
@@ -40,7 +42,7 @@ class HeldAttempt:
     lost: bool = False
     stop_asked: threading.Event = field(default_factory=threading.Event)
     is_working: bool = True
-    unclaimed_looks: int = 0
+    unwanted_since: float | None = None
 
     def may_write(self) -> None:
         """Return if a write may start now.
@@ -65,7 +67,7 @@ class LeaseKeeper:
     """Holds attempts and renews them all in one statement every third of a lease.
 
     ``is_wanted`` says whether anybody still means to go on with an attempt that rests between two stages; ``let_go`` is called
-    for one that nobody does.
+    for one that nobody did for ``patience_s``.
     """
 
     def __init__(
@@ -75,14 +77,16 @@ class LeaseKeeper:
         is_wanted: Callable[[UUID], bool],
         let_go: Callable[[HeldAttempt], None],
         lease_s: float = LEASE_S,
+        patience_s: float = RESTING_PATIENCE_S,
     ) -> None:
         self._engine = engine
         self._is_wanted = is_wanted
         self._let_go = let_go
         self._lease_s = lease_s
+        self._patience_s = patience_s
         self._lock = threading.Lock()
         self._held: dict[UUID, HeldAttempt] = {}
-        self._stopped_early: set[UUID] = set()
+        self._stopped_early: dict[UUID, float] = {}
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
 
@@ -104,8 +108,7 @@ class LeaseKeeper:
             raise LostLease("the attempt's lease was over before its work began")
         with self._lock:
             self._held[attempt_id] = held
-            if attempt_id in self._stopped_early:
-                self._stopped_early.remove(attempt_id)
+            if self._stopped_early.pop(attempt_id, None) is not None:
                 held.stop_asked.set()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._keep, name="zarrmill-leases", daemon=True)
@@ -128,9 +131,24 @@ class LeaseKeeper:
             for attempt_id in self._held.keys() if attempt_ids is None else attempt_ids:
                 held = self._held.get(attempt_id)
                 if held is None:
-                    self._stopped_early.add(attempt_id)
+                    self._stopped_early[attempt_id] = time.monotonic()
                 else:
                     held.stop_asked.set()
+
+    def look_after_resting(self) -> None:
+        """Let go of attempts whose flow is gone: between two stages nobody but us would ever end them. Cheap, asks no database."""
+        now = time.monotonic()
+        with self._lock:
+            held = list(self._held.values())
+            for attempt_id in [one for one, asked in self._stopped_early.items() if now - asked > self._lease_s]:
+                del self._stopped_early[attempt_id]  # it had ended before it was stopped
+        for one in held:
+            if one.is_working or self._is_wanted(one.attempt_id):
+                one.unwanted_since = None
+            elif one.unwanted_since is None:
+                one.unwanted_since = now
+            elif now - one.unwanted_since > self._patience_s:
+                self._let_go(one)
 
     def close(self) -> None:
         """End the renewals."""
@@ -150,8 +168,6 @@ class LeaseKeeper:
                 # Postgres restarts; the deadlines stand, and nobody writes past them.
                 _LOG.warning("%d attempts could not be renewed: %s", len(held), type(error).__name__)
                 pause = min(_RETRY_S, self._lease_s / 10)
-                continue
-            self._look_after_resting(held)
 
     def _renew(self, held: list[HeldAttempt]) -> None:
         asked = (
@@ -164,14 +180,3 @@ class LeaseKeeper:
                 one.deadline = asked + self._lease_s - min(WRITE_MARGIN_S, self._lease_s / 4)
             else:
                 one.lost = True
-
-    def _look_after_resting(self, held: list[HeldAttempt]) -> None:
-        """Let go of attempts whose flow is gone: between two stages nobody but us would ever end them."""
-        for one in held:
-            if one.is_working or self._is_wanted(one.attempt_id):
-                one.unclaimed_looks = 0
-                continue
-            one.unclaimed_looks += 1
-            # Twice, because the next stage may be on its way from the scheduler.
-            if one.unclaimed_looks > 1:
-                self._let_go(one)

@@ -6,28 +6,23 @@ first recording need not wait for the fork server.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
-import os
-import shutil
 import threading
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from contract.errors import LostLease, Refused
 from db import recordings
 from infra.cluster import child_environment
 from infra.database import engine
 from infra.home import private_folder
-from infra.host import host_key, process_is_gone, process_started
 from infra.settings import Settings, inherited_environment, load_settings
 from tasks.convert.child import ChildPool
 from tasks.convert.leases import HeldAttempt, LeaseKeeper
+from tasks.convert.scratch import WorkerScratch
 from tasks.sources import open_source
 from tasks.sources.protocol import Source
 
@@ -36,7 +31,7 @@ __all__ = ["STAGES", "WorkerRoom", "dask_setup", "dask_teardown", "stage_key", "
 _LOG = logging.getLogger("zarrmill.worker")
 
 STAGES: Final = ("fetch", "convert", "upload")
-_OWNER_FILE: Final = ".owner.json"
+_TEND_EVERY_S: Final = 1.0
 
 
 def stage_key(stage: str, attempt_id: UUID) -> str:
@@ -51,14 +46,16 @@ class WorkerRoom:
         if settings.database_url is None:
             raise Refused("a worker needs ZARRMILL_DATABASE_URL, the one that the command uses")
         self.settings = settings
-        self.scratch: Path = private_folder(settings.scratch)
+        self.scratch = WorkerScratch(private_folder(settings.scratch))
         self.engine: Engine = engine(settings.database_url.get_secret_value(), pool_size=1)
         self.pool = ChildPool(child_environment(inherited_environment()))
         self.leases = LeaseKeeper(self.engine, is_wanted=self._is_wanted, let_go=self._let_go)
         self._dask_worker = dask_worker
         self._sources: dict[str, Source] = {}
         self._sources_lock = threading.Lock()
-        self._sweep()
+        self._closed = threading.Event()
+        self.scratch.tend(lambda _attempt_id: True)  # the room that a killed predecessor took is needed now
+        threading.Thread(target=self._tend, name="zarrmill-tend", daemon=True).start()
 
     def source(self, url: str) -> Source:
         """The source at ``url``, opened once: opening asks git, using it looks at the files themselves."""
@@ -67,30 +64,10 @@ class WorkerRoom:
                 self._sources[url] = open_source(url)
             return self._sources[url]
 
-    def make_scratch(self, attempt_id: UUID) -> Path:
-        """A new, empty scratch folder for an attempt, marked as this process's."""
-        folder = self.scratch / str(attempt_id)
-        folder.mkdir(mode=0o700)
-        owner = {"host": host_key(), "pid": os.getpid(), "started": process_started(os.getpid())}
-        (folder / _OWNER_FILE).write_text(json.dumps(owner))
-        (folder / "source").mkdir()
-        return folder
-
-    def scratch_of(self, attempt_id: UUID) -> Path:
-        """The scratch folder of an attempt."""
-        return self.scratch / str(attempt_id)
-
-    def remove_scratch(self, attempt_id: UUID) -> None:
-        """Remove an attempt's scratch folder; what cannot be removed is logged and left for the next sweep."""
-        folder = self.scratch_of(attempt_id)
-        shutil.rmtree(folder, ignore_errors=True)
-        if folder.exists():
-            _LOG.warning("the scratch folder %s could not be removed", folder)
-
     def end_attempt(self, attempt_id: UUID) -> None:
         """Stop renewing an attempt and remove its scratch folder."""
         self.leases.drop(attempt_id)
-        self.remove_scratch(attempt_id)
+        self.scratch.remove(attempt_id)
 
     def is_cancelled(self, key: str) -> bool:
         """Whether Dask has forgotten the task ``key`` that runs here, as it does when its client is gone."""
@@ -101,9 +78,11 @@ class WorkerRoom:
 
     def close(self) -> None:
         """Kill the children and give everything back."""
+        self._closed.set()
         self.leases.close()
         self.pool.close()
         self.engine.dispose()
+        self.scratch.close()
 
     def _is_wanted(self, attempt_id: UUID) -> bool:
         if self._dask_worker is None:
@@ -114,6 +93,7 @@ class WorkerRoom:
     def _let_go(self, held: HeldAttempt) -> None:
         """End an attempt that rests between two stages and that nobody will go on with."""
         _LOG.warning("nobody goes on with attempt %s; it is released", held.attempt_id)
+        self.end_attempt(held.attempt_id)
         try:
             with self.engine.begin() as c:
                 recordings.release(
@@ -122,18 +102,17 @@ class WorkerRoom:
                     run_number=held.run_number,
                     why="the command that began it is gone",
                 )
-        except (LostLease, DBAPIError) as error:
+        except (LostLease, SQLAlchemyError) as error:
             _LOG.info("attempt %s was not released: %s", held.attempt_id, type(error).__name__)
-        self.end_attempt(held.attempt_id)
 
-    def _sweep(self) -> None:
-        """Remove scratch folders of processes of this host that are gone."""
-        here = host_key()
-        for marker in self.scratch.glob(f"*/{_OWNER_FILE}"):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                owner = json.loads(marker.read_text())
-                if owner["host"] == here and process_is_gone(int(owner["pid"]), owner["started"]):
-                    shutil.rmtree(marker.parent, ignore_errors=True)
+    def _tend(self) -> None:
+        """Look after what nobody goes on with, apart from the renewals, which wait for Postgres."""
+        while not self._closed.wait(_TEND_EVERY_S):
+            self.leases.look_after_resting()
+            try:
+                self.scratch.tend(lambda attempt_id: self.leases.get(attempt_id) is not None)
+            except OSError as error:
+                _LOG.warning("the scratch folder could not be looked through: %s", error)
 
 
 _room: WorkerRoom | None = None

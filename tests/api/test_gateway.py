@@ -281,7 +281,7 @@ def test_readers_that_leave_early_cost_no_open_file(tmp_path: Path) -> None:
             with socket.create_connection(("127.0.0.1", port)) as reader:
                 reader.sendall(f"GET {CHUNK} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
                 reader.recv(10)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 90
         while open_chunks():
             assert time.monotonic() < deadline, "files stay open"
             time.sleep(0.05)
@@ -309,7 +309,7 @@ def test_zarr_python_reads_a_sharded_store_through_the_gateway(tmp_path: Path) -
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=180,
         )
     assert read.returncode == 0, read.stderr
     expected = {"rate": 250.0, "sum": int(data.sum()), "part": data[1, 700:710].tolist()}

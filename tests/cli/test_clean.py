@@ -39,7 +39,7 @@ def test_without_execute_it_only_names(lived_in: Path, capsys: pytest.CaptureFix
     before = sorted(lived_in.rglob("*"))
     assert clean_home(execute=False, scratch_only=False, as_json=False) == 0
     said = capsys.readouterr().out
-    assert "4.9KiB  scratch: of one attempt" in said
+    assert "4.9KiB  scratch: of attempts" in said
     assert f"{lived_in / 'logs'}  1000B" in said
     assert said.endswith("would be removed; do it with --execute\n")
     assert "thesis" not in said

@@ -32,8 +32,8 @@ def test_a_thread_that_waits_is_woken_by_a_request() -> None:
     stop = StopSignal()
     threading.Timer(0.05, stop.request, ["SIGINT"]).start()
     began_s = time.monotonic()
-    assert stop.wait(30)
-    assert time.monotonic() - began_s < 10
+    assert stop.wait(120)
+    assert time.monotonic() - began_s < 90
     assert not StopSignal().wait(0)
 
 
@@ -68,7 +68,7 @@ with listening(stop):
         for expected in ("go", "finish", "now"):
             assert process.stdout.readline().strip() == expected
             process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == -signal.SIGINT
+        assert process.wait(timeout=90) == -signal.SIGINT
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -82,7 +82,7 @@ def test_the_first_ctrl_c_is_answered_with_what_a_second_one_does(as_json: bool)
 
     with listening(stop), answering(stop, show):
         os.kill(os.getpid(), signal.SIGINT)
-        assert said.wait(10)
+        assert said.wait(90)
     lines = out.getvalue().splitlines()
     assert len(lines) == 1
     told = json.loads(lines[0]) if as_json else lines[0]

@@ -247,7 +247,7 @@ def test_no_more_of_a_machine_is_reserved_than_it_has(bench: Bench) -> None:
     barrier = threading.Barrier(4)
 
     def take() -> int:
-        barrier.wait(timeout=10)
+        barrier.wait(timeout=90)
         got = 0
         for _ in range(5):
             with bench.begin() as c:

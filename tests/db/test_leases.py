@@ -137,7 +137,7 @@ def together(bench: Bench, *calls: Callable[[], object]) -> list[Future[object]]
     barrier = threading.Barrier(len(calls))
 
     def meet(call: Callable[[], object]) -> object:
-        barrier.wait(timeout=10)
+        barrier.wait(timeout=90)
         return call()
 
     with ThreadPoolExecutor(len(calls)) as pool:
@@ -185,7 +185,7 @@ def test_of_two_runs_that_start_together_one_is_busy(bench: Bench) -> None:
 def wait_until_blocked(bench: Bench) -> None:
     """Return when one of this database's sessions waits for another's lock."""
     deadline = threading.Event()
-    for _ in range(500):
+    for _ in range(4500):
         with bench.engine.connect() as c:
             if c.scalar(
                 text(
@@ -206,7 +206,7 @@ def test_a_claim_under_way_is_seen_by_the_run_that_takes_over(bench: Bench) -> N
             claim_in(c, run, recording, attempt)
             taking = pool.submit(bench.start, owner_is_gone=True, pid=2)
             wait_until_blocked(bench)
-        taking.result(timeout=10)
+        taking.result(timeout=90)
     assert bench.state().due == "pending"
     assert bench.history().attempts[0].outcome == "expired"
 
@@ -233,7 +233,7 @@ def test_a_worker_that_ends_while_it_is_taken_over_loses(bench: Bench) -> None:
             ending = pool.submit(end)
             wait_until_blocked(bench)
         with pytest.raises(LostLease):
-            ending.result(timeout=10)
+            ending.result(timeout=90)
     assert (bench.state().due, bench.state().served) == ("pending", None)
 
 

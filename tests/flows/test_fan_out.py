@@ -51,7 +51,7 @@ def client(settings: Settings, database: str) -> Iterator[Client]:
     patch.setenv("PYTHONPATH", f"{ROOT}:{SUPPORT}:{FORMAT}")
     with patch.context(), cluster(settings, database_url=database, workers=SLOTS, memory_bytes=1024 * MB) as client:
         patch.undo()
-        client.wait_for_workers(1, timeout=60)
+        client.wait_for_workers(1, timeout=120)
         yield client
 
 
@@ -61,7 +61,9 @@ def shop(engine: Engine, tmp_path: Path) -> Shop:
 
 
 def scratch_is_empty(settings: Settings) -> bool:
-    return [path.name for path in settings.scratch.iterdir() if path.name != "dask"] == []
+    """Whether no attempt has a folder; each worker keeps an empty one of its own."""
+    workers = [path for path in settings.scratch.iterdir() if path.name != "dask"]
+    return [path for worker in workers for path in worker.iterdir() if path.is_dir()] == []
 
 
 def test_recordings_are_converted_and_served_and_nothing_is_left_behind(
@@ -80,7 +82,7 @@ def test_recordings_are_converted_and_served_and_nothing_is_left_behind(
         assert attempt.measured_bytes is not None
         assert {"fetch", "child", "upload"} <= set(attempt.stage_seconds)
     assert shop.reserved() == 0
-    assert scratch_is_empty(settings)
+    wait_until(lambda: scratch_is_empty(settings), 90)
     shop.end(run)
 
 
@@ -119,7 +121,7 @@ def test_each_fault_is_blamed_on_the_guilty_recording_alone(client: Client, shop
     # Memory was tried again with all there is, and only the second try was counted.
     assert [attempt.counted for attempt in shop.attempts("greedy")] in ([False, True], [True, False])
     assert shop.reserved() == 0
-    assert scratch_is_empty(settings)
+    wait_until(lambda: scratch_is_empty(settings), 90)
     shop.end(run)
 
 
@@ -220,7 +222,7 @@ def test_a_hard_stop_releases_what_runs_uncounted(
     assert SLOTS <= len(reports) < 10, "what had begun is let go, the rest never began"
     assert {report.outcome for report in reports.values()} == {"released"}
     assert {(state.due, state.attempts) for state in shop.states().values()} == {("pending", 0)}
-    wait_until(lambda: scratch_is_empty(settings), 5)
+    wait_until(lambda: scratch_is_empty(settings), 90)
     assert shop.reserved() == 0
     shop.end(run)
 
@@ -242,7 +244,7 @@ def test_two_runs_share_a_host_without_taking_more_than_it_has(client: Client, e
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(90)
+        thread.join(180)
     assert outcomes == [{"done"}, {"done"}]
     assert (
         max(attempt.permitted_bytes for shop in shops for name in shop.steps for attempt in shop.attempts(name))

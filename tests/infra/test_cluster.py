@@ -41,7 +41,7 @@ from infra.settings import load_settings
 home, lock, said = map(Path, sys.argv[1:4])
 with cluster(load_settings(home=home), database_url="postgresql://nobody@127.0.0.1:1/none", workers=2,
              memory_bytes=1 << 30, workers_lock=lock) as client:
-    client.wait_for_workers(1, timeout=60)
+    client.wait_for_workers(1, timeout=120)
     workers = client.scheduler_info(n_workers=-1)["workers"]
     ((address, worker),) = workers.items()
     ((_, identity),) = identify(client, [address]).items()
@@ -80,7 +80,7 @@ def test_a_cluster_listens_on_loopback_alone_and_ends_with_a_command_that_is_kil
         assert try_take(lock) is None, "the worker holds its lock"
         started = {process.pid: process_started(process.pid) for process in family[1:]}
         command.kill()
-    wait_until(lambda: all(process_is_gone(pid, at) for pid, at in started.items()), 4)
+    wait_until(lambda: all(process_is_gone(pid, at) for pid, at in started.items()), 60)
     handle = try_take(lock)
     assert handle is not None
     os.close(handle)
@@ -105,7 +105,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path: Path, monkeypatch: pyt
             worker = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd="/")
         try:
             with cluster(settings) as client:
-                client.wait_for_workers(1, timeout=60)
+                client.wait_for_workers(1, timeout=120)
                 with pytest.raises(Refused, match=r"zarrmill 9\.9"):
                     Fleet(client).refresh()
         finally:

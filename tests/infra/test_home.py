@@ -99,7 +99,7 @@ def test_a_lock_whose_file_was_removed_while_it_was_waited_for_is_taken_anew(tmp
     time.sleep(0.2)
     shutil.rmtree(path.parent)
     os.close(first)
-    waiting.join(5)
+    waiting.join(90)
     assert is_held(path), "what the other holds is what everybody finds"
     os.close(taken[0])
     assert not is_held(path)

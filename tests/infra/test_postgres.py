@@ -42,7 +42,7 @@ def server(home: Home) -> Iterator[PostgresServer]:
         made.stop(patience_s=5)
         for left in running_in(made.data_dir, "postgres"):
             os.kill(left, signal.SIGKILL)
-            wait_gone(left, 5)
+            wait_gone(left, 60)
 
 
 def _query(server: PostgresServer, statement: str) -> list[tuple[object, ...]]:
@@ -83,7 +83,7 @@ def test_data_survives_the_kill_of_the_postmaster_though_it_stays_a_zombie(serve
     killed = server.pid
     assert killed is not None
     os.kill(killed, signal.SIGKILL)
-    assert wait_gone(killed, 5)
+    assert wait_gone(killed, 60)
     # nobody reaped it: kill(pid, 0) still succeeds, by which Postgres would judge it alive
     os.kill(killed, 0)
     again = PostgresServer(server.bin_dir, server.data_dir, server.socket_dir, die_with_parent=True)
@@ -101,7 +101,7 @@ def test_a_pid_file_that_names_a_stranger_does_not_block_the_start(server: Postg
     killed = server.pid
     assert killed is not None
     os.kill(killed, signal.SIGKILL)
-    assert wait_gone(killed, 5)
+    assert wait_gone(killed, 60)
     lock = server.data_dir / "postmaster.pid"
     rest = lock.read_text().partition("\n")[2]
     stranger = subprocess.Popen(["sleep", "60"])
@@ -143,10 +143,10 @@ def test_a_busy_backend_that_outlived_its_postmaster_is_ended_before_the_next_st
     os.kill(child, signal.SIGSTOP)
     os.kill(server.pid, signal.SIGKILL)
     try:
-        assert wait_gone(server.pid, 5)
+        assert wait_gone(server.pid, 60)
         began = time.monotonic()
         server.start()
-        assert time.monotonic() - began < 30
+        assert time.monotonic() - began < 90
         assert not is_running(child)
         assert _query(server, "SELECT n FROM kept") == [(7,)]
     finally:
@@ -212,4 +212,4 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL
-    assert wait_gone(int(done.stdout), 10)
+    assert wait_gone(int(done.stdout), 60)

@@ -204,7 +204,7 @@ class Shop:
             return int(c.scalar(text("SELECT count(*) FROM reservations")) or 0)
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it did not come to pass"

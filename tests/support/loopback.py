@@ -24,7 +24,7 @@ def running(app: FastAPI) -> Iterator[int]:
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while not server.started:
             assert time.monotonic() < deadline, "the server did not start"
             time.sleep(0.005)
@@ -32,7 +32,7 @@ def running(app: FastAPI) -> Iterator[int]:
             yield listener.getsockname()[1]
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(90)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def ask(port: int, path: str, *, method: str = "GET", **headers: str) -> Answer:
     """One request with the path sent byte for byte; header names take underscores for dashes."""
     lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", "Connection: close"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
         received = b"".join(iter(lambda: connection.recv(1 << 16), b""))
     head, _, body = received.partition(b"\r\n\r\n")

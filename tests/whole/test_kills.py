@@ -125,7 +125,7 @@ class Victim:
             c.rollback()
 
     def until(self, true: Callable[[], Any], what: str, *, every_s: float = 0.01) -> None:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 120
         while not true():
             assert self.process.poll() is None, f"the command ended before: {what}\n{self.process.communicate()}"
             assert time.monotonic() < deadline, f"never came: {what}"
@@ -207,7 +207,7 @@ def test_killed_while_a_child_is_running(victim: Victim) -> None:
     victim.until(victim.converting, "a claim")
     victim.kill()
     assert victim.converting() > 0
-    child.wait(timeout=10)
+    child.wait(timeout=60)
     assert_a_rerun_ends_undisturbed(victim)
 
 

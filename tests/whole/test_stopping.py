@@ -37,7 +37,7 @@ def _ask(engine: Engine, sql: str) -> int:
 
 
 def _until(process: subprocess.Popen[str], true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 120
     while not true():
         assert process.poll() is None, f"ended before: {what}\n{process.communicate()}"
         assert time.monotonic() < deadline, what

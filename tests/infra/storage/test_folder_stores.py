@@ -248,7 +248,7 @@ def test_a_writer_killed_after_the_exchange_leaves_the_new_store_and_repair_remo
         assert process.stdin is not None
         process.stdin.write("yes\n" * 3)
         process.stdin.flush()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while b"two" not in root.read_bytes():
             assert time.monotonic() < deadline
         process.send_signal(signal.SIGSTOP)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fan_out_bench import wait_until
 
 from infra.cluster import child_environment
 from infra.host import process_is_gone, process_started
@@ -36,7 +37,7 @@ def pool() -> Iterator[ChildPool]:
 
 
 def call(pool: ChildPool, name: str, *args: object, **options: object) -> ChildResult:
-    settings: dict[str, object] = {"permitted_bytes": 64 * MB, "timeout_s": 20.0} | options
+    settings: dict[str, object] = {"permitted_bytes": 64 * MB, "timeout_s": 90.0} | options
     return pool.run(f"child_calls:{name}", *args, **settings)  # type: ignore[arg-type]  # tests name what differs
 
 
@@ -47,7 +48,7 @@ def lost(pool: ChildPool, name: str, *args: object, **options: object) -> ChildL
 
 
 def test_a_result_comes_back_with_the_memory_it_took(pool: ChildPool) -> None:
-    result = pool.run("child_calls:fill_heap", 40 * MB, permitted_bytes=64 * MB, timeout_s=20)
+    result = pool.run("child_calls:fill_heap", 40 * MB, permitted_bytes=64 * MB, timeout_s=90)
     assert result.value == 40 * MB
     assert result.measured_bytes is not None
     # The kernel counts resident pages in batches, so a few are missing or too many.
@@ -73,7 +74,7 @@ def test_a_mapped_file_is_not_charged_when_streamed(pool: ChildPool, tmp_path: P
     big = tmp_path / "signal.dat"
     with big.open("wb") as file:
         file.truncate(150 * MB)
-    result = pool.run("child_calls:map_file", str(big), permitted_bytes=64 * MB, timeout_s=20, in_memory=False)
+    result = pool.run("child_calls:map_file", str(big), permitted_bytes=64 * MB, timeout_s=90, in_memory=False)
     assert result.measured_bytes is not None
     assert result.measured_bytes < 30 * MB
 
@@ -118,7 +119,7 @@ def test_the_way_a_child_ended_is_told(pool: ChildPool, name: str, args: tuple[i
 def test_a_child_that_hangs_is_killed_at_its_time_limit(pool: ChildPool, name: str, argument: float) -> None:
     begun = time.monotonic()
     assert lost(pool, name, argument, timeout_s=0.3).exit.killed_for == "timeout"
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 45
 
 
 def test_a_cancelled_child_is_killed(pool: ChildPool, tmp_path: Path) -> None:
@@ -163,7 +164,7 @@ def test_a_child_inherits_its_channel_and_lifeline_and_nothing_else(pool: ChildP
     for thread in threads:
         thread.start()
     time.sleep(0.1)
-    result = pool.run("child_calls:print_and_list_descriptors", permitted_bytes=600 * MB, timeout_s=20)
+    result = pool.run("child_calls:print_and_list_descriptors", permitted_bytes=600 * MB, timeout_s=90)
     for thread in threads:
         thread.join()
     # standard streams, channel, lifeline, and the folder being listed
@@ -201,7 +202,7 @@ def test_an_idle_child_that_died_is_not_used() -> None:
     try:
         pid = call(pool, "own_pid").value
         os.kill(pid, signal.SIGKILL)
-        wait_gone(pid, 5)
+        wait_gone(pid, 60)
         assert call(pool, "own_pid").value != pid
     finally:
         pool.close()
@@ -229,18 +230,23 @@ def test_four_threads_of_children_lose_no_exit_code_and_no_descriptor(pool: Chil
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_the_pool_survives_the_death_of_its_fork_server() -> None:
+def test_the_pool_survives_the_death_of_its_fork_server(tmp_path: Path) -> None:
     pool = ChildPool(environment(), ["child_calls"])
     try:
         pool.warm_up()
         server = pool.fork_server_pid
         assert server is not None
         ends: list[ChildLostError] = []
-        thread = threading.Thread(target=lambda: ends.append(lost(pool, "sleep", 60.0, permitted_bytes=600 * MB)))
+        mark = tmp_path / "pid"
+        thread = threading.Thread(
+            target=lambda: ends.append(
+                lost(pool, "touch_then_sleep", str(mark), 300.0, permitted_bytes=600 * MB, timeout_s=300.0)
+            )
+        )
         thread.start()
-        time.sleep(0.3)
+        wait_until(mark.exists)
         os.kill(server, signal.SIGKILL)
-        thread.join(30)
+        thread.join(120)
         assert [end.exit.killed_for for end in ends] == ["fork_server"]
         assert call(pool, "echo", 3, permitted_bytes=600 * MB).value == 3
         assert pool.fork_server_pid != server
@@ -261,14 +267,16 @@ pool.warm_up()
 for _ in range(2):
     threading.Thread(target=pool.run, args=("child_calls:{call_name}", 300),
                      kwargs=dict(permitted_bytes={600 * MB}, timeout_s=300), daemon=True).start()
-time.sleep(0.5)
-children = Path(f"/proc/{{pool.fork_server_pid}}/task/{{pool.fork_server_pid}}/children").read_text().split()
+children = []
+while len(children) < 3:
+    time.sleep(0.05)
+    children = Path(f"/proc/{{pool.fork_server_pid}}/task/{{pool.fork_server_pid}}/children").read_text().split()
 Path({str(mark)!r} + ".part").write_text(" ".join([str(pool.fork_server_pid), *children]))
 Path({str(mark)!r} + ".part").rename({str(mark)!r})
 time.sleep(300)
 """
     with subprocess.Popen([sys.executable, "-c", program], env=environment(), cwd=ROOT) as supervisor:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not mark.exists():
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -277,7 +285,7 @@ time.sleep(300)
         started = [process_started(pid) for pid in pids]
         assert None not in started
         supervisor.kill()
-    end = time.monotonic() + 2
+    end = time.monotonic() + 60
     while not all(process_is_gone(pid, at) for pid, at in zip(pids, started, strict=True)):
         assert time.monotonic() < end, "a child outlived its supervisor"
         time.sleep(0.02)
