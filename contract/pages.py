@@ -207,7 +207,7 @@ def _store_pages() -> Iterator[str]:
     for title, model in _ATTRIBUTES.items():
         schema = model.model_json_schema()
         yield f"### {title}\n\n{schema['description']}\n\n{_table(schema, read=model is not Provenance)}"
-    for name in ("ChannelAttributes", "ChannelsTsvUnits"):
+    for name in ("ChannelAttributes", "ChannelsTsvUnits", "ChannelsTsvMatch", "ChannelsTsvCountMismatch"):
         for model in (GroupAttributes, RootAttributes):
             definition = model.model_json_schema().get("$defs", {}).get(name)
             if definition:

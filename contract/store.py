@@ -20,6 +20,8 @@ __all__ = [
     "STORE_FORMAT_VERSION",
     "VALUE_DESCRIPTIONS",
     "ChannelAttributes",
+    "ChannelsTsvCountMismatch",
+    "ChannelsTsvMatch",
     "ChannelsTsvUnits",
     "EventsAttributes",
     "GroupAttributes",
@@ -38,6 +40,10 @@ ADDED_ROOT_ATTRIBUTES = (
     "electrode_positions",
     "electrode_coordinate_system",
     "electrode_coordinate_units",
+    "channels_tsv_read_error",
+    "channels_tsv_match",
+    "channels_tsv_count_mismatch",
+    "sidecar_notes",
 )
 """Root attributes that are ours; every other one is biosigIO's."""
 VALUE_DESCRIPTIONS = "value_descriptions"
@@ -84,6 +90,27 @@ class ChannelsTsvUnits(_Read):
     units_column_present: bool = Field(description="Whether the sidecar has a `units` column.")
 
 
+class ChannelsTsvMatch(Closed):
+    """The root attribute `channels_tsv_match`: how the names of a channels.tsv and the store's labels meet."""
+
+    matched: int = Field(ge=0, description="Channels that a row speaks of.")
+    matched_case_only: int = Field(ge=0, description="Of those, channels whose row differs in case; it is applied.")
+    unmatched_channels: int = Field(ge=0, description="Channels without a row; they keep the file's type and unit.")
+    unmatched_rows: int = Field(ge=0, description="Names of rows that speak of no channel.")
+    unmatched_renamed: int = Field(
+        ge=0, description="Of those, names that the file repeats, so that its channels have other labels here."
+    )
+    examples: dict[str, Listed[str]] = Field(description="At most five of each kind.")
+
+
+class ChannelsTsvCountMismatch(Closed):
+    """The root attribute `channels_tsv_count_mismatch`: a channels.tsv that lists more channels than the file has."""
+
+    channels_tsv: int = Field(ge=0, description="Rows of the sidecar.")
+    in_file: int = Field(ge=0, description="Channels of the file's own header.")
+    in_store: int = Field(ge=0, description="Channels of the store.")
+
+
 class RootAttributes(_Read):
     """Attributes of a store's root group."""
 
@@ -101,6 +128,18 @@ class RootAttributes(_Read):
     electrode_positions: dict[str, _Position] | None = Field(default=None, description="Label to x, y, z, added by us.")
     electrode_coordinate_system: str | None = Field(default=None, description="Their coordinate system, or empty.")
     electrode_coordinate_units: str | None = Field(default=None, description="Their unit, or empty.")
+    channels_tsv_read_error: bool | None = Field(
+        default=None, description="True when a channels.tsv applies and could not be used, added by us."
+    )
+    channels_tsv_match: ChannelsTsvMatch | None = Field(
+        default=None, description="How names of channels.tsv and labels meet, added by us when one was applied."
+    )
+    channels_tsv_count_mismatch: ChannelsTsvCountMismatch | None = Field(
+        default=None, description="Added by us when channels.tsv lists more channels than the file and the store have."
+    )
+    sidecar_notes: Listed[str] | None = Field(
+        default=None, description="What is wrong with a sidecar, a sentence each, at most 20, added by us."
+    )
 
 
 class ChannelAttributes(_Read):

@@ -14,11 +14,21 @@ if TYPE_CHECKING:
 __all__ = ["Ambiguity", "DiscoveredRecording", "Discovery", "Sidecars"]
 
 
+@dataclass(frozen=True, slots=True)
+class Ambiguity:
+    """Several sidecars apply equally well to a recording; ``chosen`` is used, none of them when it is None."""
+
+    recording: str
+    chosen: str | None
+    others: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sidecars:
     """The sidecars that apply to one recording by BIDS inheritance, as paths in the dataset.
 
-    Single paths are the winner; tuples are ordered from the root of the dataset to the recording, later wins.
+    Single paths are the winner; tuples are ordered from the root of the dataset to the recording, later wins. ``ties`` are
+    where the choice was not clear from the names.
     """
 
     channels: str | None = None
@@ -29,6 +39,7 @@ class Sidecars:
     events_json: tuple[str, ...] = ()
     calibration: str | None = None
     crosstalk: str | None = None
+    ties: tuple[Ambiguity, ...] = ()
 
     def paths(self) -> tuple[str, ...]:
         """Every path, once, sorted."""
@@ -82,15 +93,6 @@ class DiscoveredRecording:
     def inputs(self) -> tuple[str, ...]:
         """Every path whose content decides the store: members, companions and sidecars, sorted, each once."""
         return tuple(sorted({*self.members, *self.companions, *self.sidecars.paths()}))
-
-
-@dataclass(frozen=True, slots=True)
-class Ambiguity:
-    """Several sidecars apply equally well to a recording; ``chosen`` is used, none of them when it is None."""
-
-    recording: str
-    chosen: str | None
-    others: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -102,8 +102,9 @@ class SidecarIndex:
         """
         parsed = parse_name(name)
         asking = _Asking(path, split_path(path)[0], *_parts_and_keys(parsed.parts, None))
+        known = len(self.ambiguities)
         electrodes, space = self._electrodes(asking)
-        return Sidecars(
+        found = Sidecars(
             channels=self._nearest(asking, "channels.tsv"),
             events=self._nearest(asking, "events.tsv"),
             electrodes=electrodes,
@@ -113,6 +114,8 @@ class SidecarIndex:
             calibration=self._nearest(asking, CALIBRATION) if calibrated else None,
             crosstalk=self._nearest(asking, CROSSTALK) if calibrated else None,
         )
+        ties = tuple(self.ambiguities[known:])
+        return replace(found, ties=ties) if ties else found
 
     def _levels(self, asking: _Asking, kind: str) -> Iterator[list[_Candidate]]:
         """Applicable sidecars folder by folder, deepest first, empty folders left out."""

@@ -28,8 +28,9 @@ class DecodedText:
 def decode(data: bytes) -> DecodedText:
     """The text of a sidecar.
 
-    UTF-16 when it starts with that byte order mark and decodes, else UTF-8 (a mark is dropped), else cp1252, else
-    Latin-1, which takes every byte. The micro sign of a single-byte export (0xB5) is the same in the last two.
+    UTF-16 when it starts with that byte order mark and decodes, else UTF-8, else cp1252, else Latin-1, which takes every
+    byte; UTF-8's mark is dropped whatever follows it. The micro sign of a single-byte export (0xB5) is the same in the
+    last two.
     """
     text, encoding = _decoded(data)
     notes = [] if encoding == "utf-8" else [f"the file is {encoding}, not UTF-8"]
@@ -42,7 +43,8 @@ def decode(data: bytes) -> DecodedText:
 
 def _decoded(data: bytes) -> tuple[str, str]:
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    for codec, name in (("utf-16", "utf-16"), ("utf-8-sig", "utf-8"), ("cp1252", "cp1252")):
+    data = data.removeprefix(codecs.BOM_UTF8)
+    for codec, name in (("utf-16", "utf-16"), ("utf-8", "utf-8"), ("cp1252", "cp1252")):
         if name == "utf-16" and not wide:
             continue
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tasks.bids.cells import rows_have
 from tasks.bids.text import decode
 
 if TYPE_CHECKING:
@@ -77,9 +78,9 @@ def parse_tsv(data: bytes) -> Table:
     if not contiguous:
         notes.append("columns without a header were left out")
     if short:
-        notes.append(f"{short} rows have fewer cells than the header")
+        notes.append(f"{rows_have(short)} fewer cells than the header")
     if beyond:
-        notes.append(f"{beyond} rows have cells beyond the header, which were left out")
+        notes.append(f"{rows_have(beyond)} cells beyond the header, which were left out")
     return Table(headers, tuple(rows), decoded.encoding, tuple(notes))
 
 
@@ -92,7 +93,7 @@ def _unique(headers: Sequence[str], notes: list[str]) -> tuple[str, ...]:
         if name in seen:
             while name in taken:
                 name = f"x_{name}"
-            notes.append(f"the header {header} is repeated; a later one is called {name}")
+            notes.append(f"the header {header} is repeated; a later one is prefixed with x_")
             taken.add(name)
         seen.add(name)
         unique.append(name)

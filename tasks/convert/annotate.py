@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tasks.convert.match import ChannelsMatch, match_channels
 from tasks.convert.store import attributes, edit_attributes, read_groups, remove_group
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["annotate", "disclose_mismatch"]
 
 _RENAMED = "channel_labels_deduplicated"
+_MOST_NOTES = 20
 
 
 def annotate(
@@ -28,14 +30,20 @@ def annotate(
     sidecars: ReadSidecars,
     provenance: Mapping[str, Any],
     sss: Mapping[str, Any] | None,
-) -> None:
+) -> ChannelsMatch | None:
     """Complete the attributes of a store that biosigIO has just written.
 
     Both routes end with the same attributes: a streamed store is given what only the in-memory route knows.
+
+    Returns
+    -------
+    ChannelsMatch or None
+        How the names of channels.tsv and the labels meet; None when none was applied.
     """
     for name in attributes(store)["channel_groups"]:
         _true_rates(store / str(name), header)
     _events(store, sidecars)
+    matched = _matched(store, sidecars)
     positions = None if sidecars.electrodes is None else _with_renamed(sidecars.electrodes.positions, store)
 
     def root(values: dict[str, Any]) -> None:
@@ -50,13 +58,33 @@ def annotate(
             values["power_line_frequency"] = sidecars.power_line_frequency_hz
         if positions is not None and sidecars.electrodes is not None:
             _place(values, positions, sidecars.electrodes)
+        if sidecars.channels_unreadable:
+            values["channels_tsv_read_error"] = True
+        if matched is not None:
+            values["channels_tsv_match"] = matched.as_attribute()
+        if sidecars.notes:
+            values["sidecar_notes"] = list(sidecars.notes[:_MOST_NOTES])
 
     edit_attributes(store, root)
+    return matched
 
 
 def disclose_mismatch(store: Path, mismatch: CountMismatch) -> None:
     """Write the root attribute ``channels_tsv_count_mismatch``."""
     edit_attributes(store, lambda values: values.update(channels_tsv_count_mismatch=mismatch.as_attribute()))
+
+
+def _matched(store: Path, sidecars: ReadSidecars) -> ChannelsMatch | None:
+    if sidecars.channels is None:
+        return None
+    labels = [label for group in read_groups(store) for label in group.labels]
+    return match_channels([str(name) for name in sidecars.channels.frame["name"]], labels, _renamed(store))
+
+
+def _renamed(store: Path) -> Mapping[str, str]:
+    """Labels that were changed because the file repeats them, each with the file's own."""
+    renamed = attributes(store).get("recording_metadata", {}).get(_RENAMED, {})
+    return {str(label): str(original) for label, original in renamed.items()}
 
 
 def _place(values: dict[str, Any], positions: Mapping[str, tuple[float, float, float]], electrodes: Electrodes) -> None:
@@ -70,10 +98,9 @@ def _with_renamed(
 ) -> dict[str, tuple[float, float, float]]:
     """Positions, plus those of channels whose repeated label was changed: they keep their file label's place."""
     found = dict(positions)
-    renamed = attributes(store).get("recording_metadata", {}).get(_RENAMED, {})
-    for label, original in renamed.items():
-        if str(original) in positions:
-            found.setdefault(str(label), positions[str(original)])
+    for label, original in _renamed(store).items():
+        if original in positions:
+            found.setdefault(label, positions[original])
     return found
 
 

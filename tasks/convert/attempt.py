@@ -20,12 +20,10 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from contract.codes import FailureCode, PendingReason
 from contract.errors import LostLease, NotNow
-from contract.redact import redact
 from db import recordings
 from db.attempts import Ended
 from db.recordings import Measured
 from infra.storage.opening import open_target
-from tasks.bids.scope import printable
 from tasks.convert.child import ChildLostError, ChildRaisedError
 from tasks.convert.child_process import Raised
 from tasks.convert.leases import HeldAttempt
@@ -150,7 +148,7 @@ def convert(fetched: Fetched | AttemptReport) -> Converted | AttemptReport:
             raise
         fetched.measured_bytes = result.measured_bytes
         fetched.stage_seconds.update(result.value.stage_seconds)
-        fetched.notes = tuple(redact(printable(note), limit=300) or "" for note in result.value.notes)
+        fetched.notes = result.value.notes
         return Converted(fetched, result.value)
 
     return _stage(room, "child", fetched, work)

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from contract.codes import FailureCode
 from contract.errors import RecordingFailed
 from contract.rates import served_rate
-from tasks.bids.scope import printable
 from tasks.convert.annotate import annotate, disclose_mismatch
 from tasks.convert.engine import EngineInput, write_store
 from tasks.convert.entry import store_entry
 from tasks.convert.gate import check_channels, check_groups
 from tasks.convert.maxshield import corrected
 from tasks.convert.order import ConversionOrder, ConvertedStore
-from tasks.convert.sidecars import ReadSidecars, read_sidecars
+from tasks.convert.sidecars import ReadSidecars, publishable, read_sidecars
 from tasks.convert.store import digest_objects, read_groups
 from tasks.events.rows import event_rows
 from tasks.formats import load
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from contract.index import SssEntry
     from contract.store import Provenance
     from tasks.bids.recording import DiscoveredRecording
+    from tasks.convert.match import ChannelsMatch
     from tasks.convert.store import StoreGroup
     from tasks.events.parse import Events
     from tasks.formats.protocol import Header, RecordingFormat
@@ -105,13 +105,14 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
         with clock.stage("convert"):
             sss = _write(known, store, work)
         with clock.stage("attributes"):
-            _annotate(known, store, order.provenance, sss)
+            matched = _annotate(known, store, order.provenance, sss)
         with clock.stage("gate"):
-            groups, notes = _gate(known, store)
+            groups, notes = _gate(known, store, matched)
         with clock.stage("digest"):
             objects = digest_objects(store)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    notes = [public for note in notes if (public := publishable(note))]
     _disclose(order.recording.path, notes)
     rows, row_count = _event_rows(known, groups)
     entry = store_entry(order.recording, store, groups, known.sidecars, updated_utc=order.updated_utc, sss=sss)
@@ -195,8 +196,8 @@ def _events_frame(events: Events | None) -> pd.DataFrame:
     )
 
 
-def _annotate(known: _Known, store: Path, provenance: Provenance, sss: SssEntry | None) -> None:
-    annotate(
+def _annotate(known: _Known, store: Path, provenance: Provenance, sss: SssEntry | None) -> ChannelsMatch | None:
+    return annotate(
         store,
         source_path=known.recording.path,
         source_format=known.one.source_format,
@@ -207,13 +208,15 @@ def _annotate(known: _Known, store: Path, provenance: Provenance, sss: SssEntry 
     )
 
 
-def _gate(known: _Known, store: Path) -> tuple[tuple[StoreGroup, ...], list[str]]:
+def _gate(known: _Known, store: Path, matched: ChannelsMatch | None) -> tuple[tuple[StoreGroup, ...], list[str]]:
     """The store's groups when it may be served, and what is to be said about it."""
     groups = read_groups(store)
     channels = known.sidecars.channels
     mismatch = check_channels(groups, known.header, None if channels is None else channels.n_rows)
     check_groups(groups, known.header)
     notes = list(known.sidecars.notes)
+    if matched is not None:
+        notes.extend(matched.notes(known.recording.sidecars.channels or ""))
     if mismatch is not None:
         disclose_mismatch(store, mismatch)
         notes.append(f"channels.tsv lists {mismatch.channels_tsv} channels, the store has {mismatch.in_store}")
@@ -227,7 +230,7 @@ def _disclose(path: str, notes: list[str]) -> None:
         # biosigIO turns the root logger off when it is imported, and with it every logger that has no level of its own
         ours.setLevel(logging.WARNING)
     for note in notes:
-        _log.warning("%s: %s", path, printable(note))
+        _log.warning("%s: %s", path, note)
 
 
 def _event_rows(known: _Known, groups: tuple[StoreGroup, ...]) -> tuple[bytes | None, int]:

@@ -9,23 +9,27 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from contract.redact import redact
+from tasks.bids.cells import filled, number, rows_have
 from tasks.bids.json_sidecar import parse_json
+from tasks.bids.scope import printable
 from tasks.bids.tsv import parse_tsv
 from tasks.events.parse import Events, parse_events
 from tasks.formats.content import is_binary, is_pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
 
-    from tasks.bids.recording import DiscoveredRecording
+    from tasks.bids.recording import Ambiguity, DiscoveredRecording
 
-__all__ = ["ChannelsTable", "Electrodes", "ReadSidecars", "read_sidecars"]
+__all__ = ["ChannelsTable", "Electrodes", "ReadSidecars", "publishable", "read_sidecars"]
 
 _SYSTEM_PREFIXES = ("EEG", "iEEG", "MEG", "EMG")
 _COORDINATES = ("x", "y", "z")
+_EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,8 @@ class ReadSidecars:
 
 def read_sidecars(recording: DiscoveredRecording, source: Path) -> ReadSidecars:
     """Read every sidecar of ``recording`` below ``source``."""
-    notes: list[str] = []
     applies = recording.sidecars
+    notes = [_tie(tie) for tie in applies.ties]
     channels = _read_table(source, applies.channels, notes)
     events = _read_table(source, applies.events, notes)
     table = None if channels is None else _channels(applies.channels or "", channels, notes)
@@ -84,10 +88,22 @@ def read_sidecars(recording: DiscoveredRecording, source: Path) -> ReadSidecars:
         channels_unreadable=applies.channels is not None and table is None,
         events=None if events is None else _events(applies.events or "", events, notes),
         value_descriptions=_levels([_json(source, path, notes) for path in applies.events_json]),
-        power_line_frequency_hz=_power_line([_json(source, path, notes) for path in applies.signal_json]),
+        power_line_frequency_hz=_power_line(source, applies.signal_json, notes),
         electrodes=_electrodes(recording, source, notes),
-        notes=tuple(notes),
+        notes=tuple(public for note in notes if (public := publishable(note))),
     )
+
+
+def publishable(note: str) -> str | None:
+    """The note as it may be read by anyone: one line, no local path, no secret, at most 300 characters."""
+    return redact(printable(note))
+
+
+def _tie(tie: Ambiguity) -> str:
+    others = ", ".join(tie.others[:_EXAMPLES])
+    if tie.chosen is None:
+        return f"none of these is used, for all apply equally well: {others}"
+    return f"{tie.chosen} is used, though as well apply {others}"
 
 
 def _read(source: Path, path: str | None, notes: list[str]) -> bytes | None:
@@ -152,9 +168,33 @@ def _channels(path: str, data: bytes, notes: list[str]) -> ChannelsTable | None:
             columns[known] = cells
     frame = pd.DataFrame({name: pd.Series(list(cells), dtype=object) for name, cells in columns.items()})
     frame = frame[frame["name"] != ""].reset_index(drop=True)
-    if frame.empty:
-        notes.append(f"{path} names no channel")
+    notes.extend(f"{path}{said}" for said in _doubts(frame))
     return ChannelsTable(frame, len(table.rows))
+
+
+def _doubts(frame: pd.DataFrame) -> Iterator[str]:
+    """What of a table of channels cannot be taken as it stands."""
+    from biosigio.core.modality import validate_channel_type
+
+    if frame.empty:
+        yield " names no channel"
+    if "units" not in frame:
+        yield " has no units column"
+    if repeated := sorted(set(frame["name"][frame["name"].duplicated()])):
+        yield f": the last row counts of repeated names ({_some(repeated)})"
+    unknown: list[str] = []
+    for text in filter(None, map(filled, frame.get("type", ()))):
+        try:
+            validate_channel_type(text)
+        except ValueError:
+            unknown.append(text)
+    if unknown:
+        yield f": types that are not known are left out ({_some(sorted(set(unknown)))})"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _EXAMPLES} more" if len(names) > _EXAMPLES else ""
+    return ", ".join(names[:_EXAMPLES]) + more
 
 
 def _levels(sidecars: list[Mapping[str, Any]]) -> Mapping[str, str] | None:
@@ -174,13 +214,15 @@ def _levels(sidecars: list[Mapping[str, Any]]) -> Mapping[str, str] | None:
     return found if declared else None
 
 
-def _power_line(sidecars: list[Mapping[str, Any]]) -> float | None:
-    """The last number above zero; ``"n/a"`` and booleans are no declaration."""
+def _power_line(source: Path, paths: Sequence[str], notes: list[str]) -> float | None:
+    """The last number above zero; ``"n/a"`` is no declaration, anything else that is none is noted."""
     frequency = None
-    for sidecar in sidecars:
-        value = sidecar.get("PowerLineFrequency")
+    for path in paths:
+        value = _json(source, path, notes).get("PowerLineFrequency")
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0:
             frequency = float(value)
+        elif value is not None and not (isinstance(value, str) and filled(value) is None):
+            notes.append(f"{path}: its PowerLineFrequency is no frequency and is not used")
     return frequency
 
 
@@ -196,10 +238,15 @@ def _electrodes(recording: DiscoveredRecording, source: Path, notes: list[str]) 
         notes.append(f"{path} has no name, x, y and z columns and is not used")
         return None
     positions: dict[str, tuple[float, float, float]] = {}
+    odd = 0
     for name, *cells in zip(names, *(axis or () for axis in axes), strict=True):
         point = _point(cells)
         if name and point is not None:
             positions.setdefault(name, point)
+        odd += point is None and any(filled(cell) is not None and number(cell) is None for cell in cells)
+    notes.extend(f"{path}: {note}" for note in table.notes)
+    if odd:
+        notes.append(f"{path}: {rows_have(odd)} a coordinate that is no number")
     if not positions:
         return None
     described = _json(source, recording.sidecars.coordsystem, notes) if recording.sidecars.coordsystem else {}
@@ -212,11 +259,8 @@ def _electrodes(recording: DiscoveredRecording, source: Path, notes: list[str]) 
 
 def _point(cells: Sequence[str]) -> tuple[float, float, float] | None:
     """Three finite numbers, else None (n/a)."""
-    try:
-        x, y, z = (float(cell) for cell in cells)
-    except ValueError:
-        return None
-    return (x, y, z) if all(map(math.isfinite, (x, y, z))) else None
+    x, y, z = map(number, cells)
+    return None if x is None or y is None or z is None else (x, y, z)
 
 
 def _first_text(values: Mapping[str, Any], prefixes: Sequence[str], key: str) -> str:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contract.events import event_order, passthrough_names, source_columns, trial_type_counts
+from tasks.bids.cells import filled, numbers, rows_have
 from tasks.bids.tsv import parse_tsv
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tasks.bids.cells import Numbers
 
 __all__ = ["Events", "parse_events"]
-
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +69,13 @@ def parse_events(data: bytes) -> Events:
     """
     table = parse_tsv(data)
     known = source_columns(table.headers)
-    texts = [tuple(_filled(row[position]) for row in table.rows) for position in range(len(table.headers))]
     blank: tuple[None, ...] = (None,) * len(table.rows)
-    onsets = _numbers(texts[known["onset_s"]]) if "onset_s" in known else blank
-    durations = _numbers(texts[known["duration_s"]]) if "duration_s" in known else blank
+    cells = [tuple(row[position] for row in table.rows) for position in range(len(table.headers))]
+    measured: list[str] = [name for name in ("onset_s", "duration_s") if name in known]
+    read = dict(zip(measured, numbers(*(cells[known[name]] for name in measured)), strict=True))
+    onsets = read["onset_s"].values if "onset_s" in read else blank
+    durations = read["duration_s"].values if "duration_s" in read else blank
+    texts = [tuple(map(filled, column)) for column in cells]
     order = event_order(onsets)
 
     def text_column(name: str) -> tuple[str | None, ...] | None:
@@ -82,15 +84,6 @@ def parse_events(data: bytes) -> Events:
     others = {
         name: tuple(texts[position][i] for i in order) for position, name in passthrough_names(table.headers).items()
     }
-    notes = table.notes
-    if "onset_s" in known:
-        no_number = sum(
-            onset is None and text is not None for onset, text in zip(onsets, texts[known["onset_s"]], strict=True)
-        )
-        if no_number:
-            notes = (*notes, f"{no_number} rows have an onset that is no number")
-    if order and all(onset is None for onset in onsets):
-        notes = (*notes, "no row has an onset")
     return Events(
         onset_s=tuple(onsets[i] for i in order),
         duration_s=tuple(durations[i] for i in order),
@@ -99,22 +92,16 @@ def parse_events(data: bytes) -> Events:
         hed=text_column("hed"),
         others=dict(sorted(others.items())),
         has_onset_column="onset_s" in known,
-        notes=notes,
+        notes=(*table.notes, *_trouble(read, onsets)),
     )
 
 
-def _filled(cell: str) -> str | None:
-    text = cell.strip()
-    return None if not text or text.lower() == "n/a" else text
-
-
-def _numbers(cells: tuple[str | None, ...]) -> tuple[float | None, ...]:
-    return tuple(_number(cell) for cell in cells)
-
-
-def _number(text: str | None) -> float | None:
-    """A finite decimal number; ``1,5``, ``1_000``, ``nan`` and ``inf`` are none."""
-    if text is None or _NUMBER.fullmatch(text) is None:
-        return None
-    value = float(text)
-    return value if math.isfinite(value) else None
+def _trouble(read: Mapping[str, Numbers], onsets: Sequence[float | None]) -> Iterator[str]:
+    for name, column in read.items():
+        said = name.removesuffix("_s")
+        if column.decimal_comma:
+            yield f"the comma of the {said} column is read as a decimal one"
+        if column.strange:
+            yield f"{rows_have(column.strange)} {'an' if said == 'onset' else 'a'} {said} that is no number"
+    if onsets and all(onset is None for onset in onsets):
+        yield "no row has an onset"

@@ -20,6 +20,7 @@ CLEAN = Table(("onset", "value"), (("1.0", "a"), ("2.0", "µ")))
         ("onset\tvalue\r\n1.0\ta\r\n2.0\tµ\r\n".encode(), "utf-8"),
         ("onset\tvalue\r1.0\ta\r2.0\tµ\r".encode(), "utf-8"),
         ("onset\tvalue\t\n1.0\ta\t\n\n2.0\tµ\t\n\n".encode(), "utf-8"),
+        (b"\xef\xbb\xbf" + "onset\tvalue\n1.0\ta\n2.0\tµ\n".encode("cp1252"), "cp1252"),
         (' onset \t"value"\n1.0\t"a"\n  2.0\tµ  \n'.encode(), "utf-8"),
         ("onset\tvalue\n1.0\ta\n2.0\tµ\t\t\n".encode(), "utf-8"),
     ],
@@ -58,8 +59,8 @@ def test_ragged_rows_are_filled_and_cut_with_a_note() -> None:
     table = parse_tsv(b"a\tb\tc\n1\n1\t2\t3\t4\n1\t2\t3\t\t\n")
     assert table.rows == (("1", "", ""), ("1", "2", "3"), ("1", "2", "3"))
     assert table.notes == (
-        "1 rows have fewer cells than the header",
-        "1 rows have cells beyond the header, which were left out",
+        "1 row has fewer cells than the header",
+        "1 row has cells beyond the header, which were left out",
     )
 
 

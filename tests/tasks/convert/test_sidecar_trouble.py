@@ -11,6 +11,7 @@ import pytest
 from conversion import Bench, recording_at, with_sidecars
 from small_files import edf_bytes
 
+from tasks.bids.recording import Ambiguity
 from tasks.convert.sidecars import ReadSidecars, read_sidecars
 
 PATH = "sub-01/eeg/sub-01_task-a_eeg.edf"
@@ -76,12 +77,63 @@ def test_utf_16_with_its_mark_is_text(tmp_path: Path) -> None:
         (b"", True, "channels.tsv is empty and is not used"),
         (b"label\tunits\nA\tuV\n", True, "channels.tsv has no name column and is not used"),
         (b"name\tunits\n", False, "channels.tsv names no channel"),
+        (b"name\ttype\nA\tEEG\n", False, "channels.tsv has no units column"),
+        (
+            b"name\tunits\nA\tuV\nB\tuV\nA\tmV\n",
+            False,
+            "channels.tsv: the last row counts of repeated names (A)",
+        ),
+        (
+            b"name\ttype\tunits\nA\teegg\tuV\nB\tn/a\tuV\nC\teeg\tuV\n",
+            False,
+            "channels.tsv: types that are not known are left out (eegg)",
+        ),
     ],
-    ids=["binary", "empty", "no name", "no row"],
+    ids=["binary", "empty", "no name", "no row", "no units", "repeated", "type"],
 )
 def test_trouble_with_channels_is_named(tmp_path: Path, data: bytes, unreadable: bool, said: str) -> None:
     found = read(tmp_path, data, kind="channels")
     assert (found.notes, found.channels_unreadable) == ((said,), unreadable)
+
+
+def test_a_tie_between_sidecars_is_noted(tmp_path: Path) -> None:
+    ties = (Ambiguity(PATH, "a_events.tsv", ("b_events.tsv",)), Ambiguity(PATH, None, ("c.json", "d.json")))
+    assert read_sidecars(with_sidecars(RECORDING, ties=ties), tmp_path).notes == (
+        "a_events.tsv is used, though as well apply b_events.tsv",
+        "none of these is used, for all apply equally well: c.json, d.json",
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "hz", "noted"),
+    [
+        ("50", 50.0, False),
+        ('"n/a"', None, False),
+        ("null", None, False),
+        ('"60"', None, True),
+        ("0", None, True),
+        ("true", None, True),
+    ],
+)
+def test_a_power_line_frequency_is_a_number_or_noted(tmp_path: Path, value: str, hz: float | None, noted: bool) -> None:
+    (tmp_path / "eeg.json").write_text(f'{{"PowerLineFrequency": {value}}}')
+    found = read_sidecars(with_sidecars(RECORDING, signal_json=("eeg.json",)), tmp_path)
+    said = ("eeg.json: its PowerLineFrequency is no frequency and is not used",)
+    assert (found.power_line_frequency_hz, found.notes) == (hz, said if noted else ())
+
+
+def test_coordinates_that_are_no_numbers_are_counted_and_missing_ones_are_not(tmp_path: Path) -> None:
+    (tmp_path / "electrodes.tsv").write_text("name\tx\ty\tz\nA\t1\t2\t3\nB\tn/a\tn/a\tn/a\nC\t1\t2\tnear\nA\t9\t9\t9\n")
+    found = read_sidecars(with_sidecars(RECORDING, electrodes="electrodes.tsv"), tmp_path)
+    assert found.electrodes is not None
+    assert found.electrodes.positions == {"A": (1.0, 2.0, 3.0)}
+    assert found.notes == ("electrodes.tsv: 1 row has a coordinate that is no number",)
+
+
+def test_notes_carry_no_place_of_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "channels.tsv").write_text("/home/anna/a\tname\t/home/anna/a\nA\tB\tC\n")
+    (note, *_) = read_sidecars(with_sidecars(RECORDING, channels="channels.tsv"), tmp_path).notes
+    assert note == "channels.tsv: the header <path> is repeated; a later one is prefixed with x_"
 
 
 @pytest.fixture

@@ -42,7 +42,9 @@ def test_equal_onsets_keep_the_order_of_the_file() -> None:
     assert parse_events(f"onset\tduration\tvalue\n{lines}".encode()).value == tuple(map(str, range(40)))
 
 
-@pytest.mark.parametrize("cell", ["1,5", "1_000", "inf", "-inf", "NaN", "one", "0x10", "1e999", "١"])
+@pytest.mark.parametrize(
+    "cell", ["1,500", "1,5,0", "1.5,0", "1_000", "inf", "-inf", "NaN", "one", "0x10", "1e999", "١"]
+)
 def test_what_is_no_finite_decimal_number_is_null(cell: str) -> None:
     assert parse_events(f"onset\tduration\n{cell}\t0\n".encode()).onset_s == (None,)
 
@@ -58,10 +60,33 @@ def test_a_byte_order_mark_hides_no_onset() -> None:
 
 
 def test_onsets_that_are_no_number_are_counted_and_missing_ones_are_not() -> None:
-    assert parse_events(b"onset\tduration\n1\t0\nn/a\t0\n1,5\t0\ninf\t0\n\t0\n").notes == (
+    assert parse_events(b"onset\tduration\n1\t0\nn/a\t0\n1,500\t0\ninf\tlong\n\t0\n").notes == (
         "2 rows have an onset that is no number",
+        "1 row has a duration that is no number",
     )
-    assert parse_events(b"onset\tduration\nn/a\t0\n1\t0\n").notes == ()
+    spellings = "".join(f"{cell}\t{cell}\tx\n" for cell in ("n/a", "N/A", "NA", "nan", "NaN", "None", "null", "", "1"))
+    found = parse_events(f"onset\tduration\tvalue\n{spellings}".encode())
+    assert (found.onset_s, found.notes) == ((1.0, *[None] * 8), ())
+
+
+@pytest.mark.parametrize(
+    ("rows", "onsets", "durations"),
+    [
+        ("0,5\t1\n1,25\t0,1\n", (0.5, 1.25), (1.0, 0.1)),
+        ("12,345\t0,2\n", (12.345,), (0.2,)),
+        ("1,5\t0\n2.5\t0\n", (2.5, None), (0.0, 0.0)),
+        ("1,5\t0.5\n", (None,), (0.5,)),
+        ("1,234\t0\n2,345\t0\n", (None, None), (0.0, 0.0)),
+        ("-,5\tn/a\n1,5e1\tn/a\n", (-0.5, 15.0), (None, None)),
+    ],
+)
+def test_a_comma_is_a_decimal_one_where_the_whole_file_says_so(
+    rows: str, onsets: tuple[float | None, ...], durations: tuple[float | None, ...]
+) -> None:
+    events = parse_events(f"onset\tduration\n{rows}".encode())
+    assert (events.onset_s, events.duration_s) == (onsets, durations)
+    read = "the comma of the onset column is read as a decimal one"
+    assert (read in events.notes) == (None not in onsets)
 
 
 @pytest.mark.parametrize(("data", "has"), [(b"Onset\tx\n", True), (b"time\tx\n1\t2\n", False), (b"", False)])
