@@ -9,6 +9,9 @@
     ├── RecordingFailed              a verdict on one recording: goes to failures[] with its FailureCode
     ├── NotNow                       a condition of the machine: the recording stays pending
     ├── LostLease                    the attempt or the run was superseded; whoever catches it writes nothing more
+    ├── StorageError                 an object store did not do what was asked; nothing is known of the object
+    │   ├── StorageDenied            the credentials or rights do not do: somebody must act
+    │   └── StorageUnavailable       throttled, broken or out of reach after every retry: later
     └── PublishError
         ├── PreconditionFailed       a conditional write met another version
         └── PublishConflict  exit 1  it did so twice
@@ -32,6 +35,9 @@ __all__ = [
     "PublishError",
     "RecordingFailed",
     "Refused",
+    "StorageDenied",
+    "StorageError",
+    "StorageUnavailable",
     "ZarrmillError",
 ]
 
@@ -106,6 +112,24 @@ class LostLease(ZarrmillError):
     """The attempt or the run was superseded."""
 
     code = "lost_lease"
+
+
+class StorageError(ZarrmillError):
+    """An object store did not do what was asked. It never means that an object is absent."""
+
+    code = "storage_error"
+
+
+class StorageDenied(StorageError):
+    """The object store refused the credentials, or they may not do this."""
+
+    code = "storage_denied"
+
+
+class StorageUnavailable(StorageError):
+    """The object store was out of reach, throttled or broken at every try."""
+
+    code = "storage_unavailable"
 
 
 class PublishError(ZarrmillError):

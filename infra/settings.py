@@ -124,6 +124,50 @@ class Settings(BaseSettings):
         description="The stable public address below which datasets of an object store are found. Folder targets do not use it.",
         examples=["https://zarr.example.org"],
     )
+    s3_endpoint: WebAddress | None = Field(
+        default=None,
+        validation_alias="AWS_ENDPOINT_URL",
+        description="The S3 service that holds s3:// targets and sources. Unset: that of AWS.",
+        examples=["https://s3.example.org"],
+    )
+    s3_region: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,63}$")] = Field(
+        default="us-east-1",
+        validation_alias="AWS_DEFAULT_REGION",
+        description="The region of the buckets, which documents name.",
+        examples=["us-east-2"],
+    )
+    s3_access_key_id: SecretStr | None = Field(
+        default=None,
+        validation_alias="AWS_ACCESS_KEY_ID",
+        description="Who asks the S3 service. Unset: a profile or a role of the machine, as every AWS tool finds them.",
+        examples=["an-access-key-id"],
+    )
+    s3_secret_access_key: SecretStr | None = Field(
+        default=None,
+        validation_alias="AWS_SECRET_ACCESS_KEY",
+        description="The secret that goes with AWS_ACCESS_KEY_ID.",
+        examples=["a-secret-access-key"],
+    )
+    s3_session_token: SecretStr | None = Field(
+        default=None,
+        validation_alias="AWS_SESSION_TOKEN",
+        description="The token that temporary keys need beside them.",
+        examples=["a-session-token"],
+    )
+    s3_concurrency: int = Field(
+        default=8,
+        ge=1,
+        le=64,
+        description="Requests to an S3 service that one process has under way at once.",
+        examples=["8"],
+    )
+    s3_tries: int = Field(
+        default=8,
+        ge=1,
+        le=20,
+        description="How often a request to an S3 service is sent before it is given up.",
+        examples=["8"],
+    )
     largest_worker_bytes: Size | None = Field(
         default=None,
         validation_alias="ZARRMILL_LARGEST_WORKER",
@@ -172,11 +216,16 @@ class Settings(BaseSettings):
             )
         if self.callback_token is not None and self.callback_url is None:
             raise ValueError("ZARRMILL_CALLBACK_TOKEN is set and ZARRMILL_CALLBACK_URL is not. Set both, or neither")
+        if (self.s3_access_key_id is None) != (self.s3_secret_access_key is None):
+            raise ValueError(
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY belong together and one is unset. Set both, or neither"
+            )
         return self
 
     def secret_values(self) -> list[str]:
         """What must never be shown: for the log's filter, not for anything else."""
-        given = [self.callback_token.get_secret_value()] if self.callback_token else []
+        keys = (self.callback_token, self.s3_access_key_id, self.s3_secret_access_key, self.s3_session_token)
+        given = [key.get_secret_value() for key in keys if key]
         if self.database_url:
             url = self.database_url.get_secret_value()
             password = urlsplit(url).password

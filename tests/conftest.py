@@ -8,6 +8,8 @@ postgres15      the session's Debian Postgres 15; skipped when it is not install
 database_url    the address of a database of this test alone, migrated
 engine          an engine on ``database_url``
 prefect_url     the address of the session's Prefect server; a start costs 8 s, so tests share it
+s3_server       the session's S3 endpoint over HTTP, a process of its own
+s3              a bucket of this test alone behind a fault proxy (``tests/support/s3_server.py``, ``fault_proxy.py``)
 recordings      the folder with real recordings; skipped when it is absent
 
 A test runs on both versions of Postgres when its module or function is marked ``@pytest.mark.postgres_versions``.
@@ -25,8 +27,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from fault_proxy import FaultProxy
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from s3_server import S3Place, S3Server, s3_server_process
 from sqlalchemy import Engine
 
 from infra.database import engine as make_engine
@@ -42,7 +46,7 @@ _OPTIONAL = frozenset({"recordings", "chromium", "node", "git-annex", "postgres1
 _TEMPLATE = "migrated"
 
 # a test must not depend on the settings of whoever runs it; processes that tests start inherit this
-for _name in [name for name in os.environ if name.startswith(("ZARRMILL_", "PREFECT_", "DASK_"))]:
+for _name in [name for name in os.environ if name.startswith(("ZARRMILL_", "PREFECT_", "DASK_", "AWS_"))]:
     del os.environ[_name]
 
 hypothesis_settings.register_profile(
@@ -195,3 +199,18 @@ def prefect_url(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> I
         yield server.url
     finally:
         server.close()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    with s3_server_process() as server:
+        yield server
+
+
+@pytest.fixture
+def s3(s3_server: S3Server) -> Iterator[S3Place]:
+    proxy = FaultProxy(s3_server.port)
+    try:
+        yield S3Place(s3_server, proxy)
+    finally:
+        proxy.close()

@@ -42,6 +42,13 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
         "ZARRMILL_RECORDING_TIMEOUT_S": "1800.5",
         "ZARRMILL_CALLBACK_URL": "https://api.example.org/ready",
         "ZARRMILL_CALLBACK_TOKEN": _SECRET,
+        "AWS_ENDPOINT_URL": "https://s3.example.org",
+        "AWS_DEFAULT_REGION": "us-east-2",
+        "AWS_ACCESS_KEY_ID": "key-id",
+        "AWS_SECRET_ACCESS_KEY": f"{_SECRET}-of-s3",
+        "AWS_SESSION_TOKEN": f"{_SECRET}-of-session",
+        "ZARRMILL_S3_CONCURRENCY": "4",
+        "ZARRMILL_S3_TRIES": "3",
     }
     assert set(given) == {Settings.variable(field) for field in Settings.model_fields}, "a setting is missing here"
     for name, value in given.items():
@@ -63,6 +70,10 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
     assert settings.callback_url == "https://api.example.org/ready"
     assert settings.callback_token is not None
     assert settings.callback_token.get_secret_value() == _SECRET
+    assert (settings.s3_endpoint, settings.s3_region) == ("https://s3.example.org", "us-east-2")
+    assert (settings.s3_concurrency, settings.s3_tries) == (4, 3)
+    assert {"key-id", f"{_SECRET}-of-s3", f"{_SECRET}-of-session"} <= set(settings.secret_values())
+    assert _SECRET not in repr(settings)
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
