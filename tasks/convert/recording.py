@@ -18,6 +18,7 @@ from tasks.convert.entry import store_entry
 from tasks.convert.gate import check_channels, check_groups
 from tasks.convert.maxshield import corrected
 from tasks.convert.order import ConversionOrder, ConvertedStore
+from tasks.convert.respelling import respelled, restore_labels
 from tasks.convert.sidecars import ReadSidecars, publishable, read_sidecars
 from tasks.convert.store import digest_objects, read_groups
 from tasks.events.rows import event_rows
@@ -110,6 +111,9 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
             groups, notes = _gate(known, store, matched)
         with clock.stage("digest"):
             objects = digest_objects(store)
+    except BaseException:
+        shutil.rmtree(store, ignore_errors=True)  # what a failing conversion leaves behind looks like a store
+        raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
     notes = [public for note in notes if (public := publishable(note))]
@@ -159,7 +163,9 @@ def _check_servable(header: Header, modality: str | None) -> None:
 
 def _write(known: _Known, store: Path, work: Path) -> SssEntry | None:
     """Write the store; what is to be disclosed when the recording was corrected first."""
-    target, sss = known.one.read_target(known.primary), None
+    readable = work / "readable"
+    readable.mkdir()
+    target, sss = known.one.read_target(known.primary, known.header, readable), None
     if known.header.maxshield:
         target, sss = corrected(known.recording, known.source, work)
     mapped = work / "mapped"
@@ -169,11 +175,14 @@ def _write(known: _Known, store: Path, work: Path) -> SssEntry | None:
         source_format=known.one.source_format,
         route=known.one.route(known.header),
         modality=known.recording.modality,
-        channels=None if known.sidecars.channels is None else known.sidecars.channels.frame,
+        channels=None
+        if known.sidecars.channels is None
+        else respelled(known.sidecars.channels.frame, known.header.respelled),
         events=_events_frame(known.sidecars.events),
         scratch=mapped,
     )
     write_store(given, store)
+    restore_labels(store, known.header.respelled)
     return sss
 
 
@@ -214,7 +223,7 @@ def _gate(known: _Known, store: Path, matched: ChannelsMatch | None) -> tuple[tu
     channels = known.sidecars.channels
     mismatch = check_channels(groups, known.header, None if channels is None else channels.n_rows)
     check_groups(groups, known.header)
-    notes = list(known.sidecars.notes)
+    notes = [*known.header.notes, *known.sidecars.notes]
     if matched is not None:
         notes.extend(matched.notes(known.recording.sidecars.channels or ""))
     if mismatch is not None:

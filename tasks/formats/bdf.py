@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tasks.formats.edf_header import read_header
+from tasks.formats.edf_header import read_header, readable
 from tasks.formats.memory import Shape, in_memory_bytes, streamed_bytes
 from tasks.formats.protocol import Header, Route
 from tasks.formats.shape import shape_of
@@ -40,6 +40,6 @@ class BDF:
             return in_memory_bytes(shape, bytes_per_value=40 if header.tolerant else 18)
         return streamed_bytes(shape)
 
-    def read_target(self, primary: Path) -> Path:
-        """The file itself."""
-        return primary
+    def read_target(self, primary: Path, header: Header, work: Path) -> Path:
+        """The file itself, or a copy with its header in plain ASCII."""
+        return readable(primary, work, header)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from glob import escape as glob_escape
 from typing import TYPE_CHECKING
 
-from tasks.formats.content import corrupt, empty, not_continuous, reading, require_content, unreadable
+from tasks.formats.brainvision_samples import SAMPLE_TYPES, rewritten
+from tasks.formats.content import corrupt, empty, not_continuous, reading, require_content, unreadable, unsupported
+from tasks.formats.links import linked
 from tasks.formats.memory import in_memory_bytes, streamed_bytes
 from tasks.formats.protocol import Header, Route
 from tasks.formats.shape import shape_of
@@ -15,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["BrainVision", "signal_file"]
 
 _MAX_HEADER_BYTES = 4 * 1024**2
-_SAMPLE_BYTES = {"INT_16": 2, "UINT_16": 2, "INT_32": 4, "IEEE_FLOAT_32": 4, "IEEE_FLOAT_64": 8}
 
 
 class BrainVision:
@@ -35,27 +38,32 @@ class BrainVision:
         """
         with reading(primary):
             sections = _sections(_decoded(primary))
-            common = sections.get("common infos", {})
+            common, binary = sections.get("common infos", {}), sections.get("binary infos", {})
             _require_header(primary, common)
             n_channels = int(common["numberofchannels"])
             interval_us = float(common["samplinginterval"])
-        if n_channels < 1:
-            raise empty(f"{primary.name} declares no channel")
-        if common.get("averaged", "").upper() == "YES" or common.get("segmentationtype", "").upper() == "MARKERBASED":
-            raise not_continuous(f"{primary.name} declares averaged or segmented data")
-        rate_hz = 1e6 / interval_us if interval_us > 0 else None
-        width = _SAMPLE_BYTES.get(sections.get("binary infos", {}).get("binaryformat", "").upper())
+            if not (interval_us > 0 and math.isfinite(1e6 / interval_us)):
+                raise corrupt(f"{primary.name} declares a sample every {interval_us:g} microseconds")
+            _require_time_series(primary, common, n_channels)
+        is_text = common.get("dataformat", "BINARY").upper() == "ASCII"
         samples = signal_file(primary, common.get("datafile", ""))
-        n_samples = (
-            None
-            if common.get("dataformat", "BINARY").upper() != "BINARY" or width is None
-            else _frames(samples, n_channels * width)
-        )
+        kind = binary.get("binaryformat", "").upper()
+        if not is_text and kind not in SAMPLE_TYPES:
+            raise unsupported(f"{primary.name} declares samples of the type {kind or 'that it does not name'}")
+        count = _declared(common.get("datapoints", "")) if is_text else None
+        size = samples.stat().st_size
+        if is_text and size == 0:
+            raise corrupt(f"{samples.name} is empty")
+        n_samples = count if is_text else _frames(samples, n_channels * SAMPLE_TYPES[kind].width)
+        rate_hz = 1e6 / interval_us
+        other = not is_text and (not SAMPLE_TYPES[kind].is_read or _is_big_endian(binary))
         return Header(
             n_channels=n_channels,
             n_samples=n_samples,
             rate_hz=rate_hz,
-            rates_hz=() if rate_hz is None else (rate_hz,),
+            rates_hz=(rate_hz,),
+            copied_bytes=size * SAMPLE_TYPES[kind].copy_width // SAMPLE_TYPES[kind].width if other else 0,
+            notes=_pauses(primary, common),
         )
 
     def route(self, header: Header) -> Route:  # noqa: ARG002 - one route whatever the header says
@@ -67,9 +75,57 @@ class BrainVision:
         shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=2)
         return in_memory_bytes(shape, bytes_per_value=40) if route is Route.IN_MEMORY else streamed_bytes(shape)
 
-    def read_target(self, primary: Path) -> Path:
-        """The .vhdr."""
-        return primary
+    def read_target(self, primary: Path, header: Header, work: Path) -> Path:
+        """The .vhdr; under links in lower case where its ending is not; a copy of samples that its reader refuses."""
+        if header.copied_bytes:
+            with reading(primary):
+                sections = _sections(_decoded(primary))
+            binary = sections.get("binary infos", {})
+            return rewritten(
+                primary,
+                signal_file(primary, sections["common infos"].get("datafile", "")),
+                work,
+                kind=binary["binaryformat"].upper(),
+                big_endian=_is_big_endian(binary),
+            )
+        if primary.suffix == ".vhdr":
+            return primary
+        for beside in primary.parent.glob(f"{glob_escape(primary.stem)}.*"):
+            linked(work, primary.stem + beside.suffix.lower(), beside)
+        return work / f"{primary.stem}.vhdr"
+
+
+def _require_time_series(vhdr: Path, common: dict[str, str], n_channels: int) -> None:
+    if n_channels < 1:
+        raise empty(f"{vhdr.name} declares no channel")
+    if common.get("averaged", "").upper() == "YES" or common.get("segmentationtype", "").upper() == "MARKERBASED":
+        raise not_continuous(f"{vhdr.name} declares averaged or segmented data")
+    if common.get("datatype", "TIMEDOMAIN").upper() != "TIMEDOMAIN":
+        raise unsupported(f"{vhdr.name} declares {common['datatype']} data, which is no time series")
+
+
+def _is_big_endian(binary: dict[str, str]) -> bool:
+    return binary.get("usebigendianorder", "").upper() == "YES"
+
+
+def _declared(text: str) -> int | None:
+    return int(text) if text.isdecimal() and int(text) > 0 else None
+
+
+def _pauses(vhdr: Path, common: dict[str, str]) -> tuple[str, ...]:
+    """Whether the marker file tells of pauses; there may be none, and it may be anything."""
+    named = _plain(common.get("markerfile", "").replace("$b", vhdr.stem))
+    for name in (named, f"{vhdr.stem}.vmrk"):
+        marker = vhdr.with_name(name) if name else vhdr
+        if marker != vhdr and marker.is_file():
+            with reading(marker):
+                starts = _decoded(marker).count("=New Segment,") - 1
+            if starts < 1:
+                return ()
+            return (
+                f"the recording was paused {starts} times; its parts are served one after the other, as in the file",
+            )
+    return ()
 
 
 def _require_header(vhdr: Path, common: dict[str, str]) -> None:
@@ -89,7 +145,7 @@ def signal_file(vhdr: Path, named: str) -> Path:
         ``file_read_error`` when neither is there, ``annex_object_missing`` when only a pointer is.
     """
     named = named.replace("$b", vhdr.stem)
-    plain = named if named and "/" not in named and "\\" not in named and named not in {".", ".."} else ""
+    plain = _plain(named)
     names = [plain] if plain else []
     names += [vhdr.stem + ending for ending in (".eeg", ".dat", ".EEG", ".DAT")]
     for name in names:
@@ -100,6 +156,11 @@ def signal_file(vhdr: Path, named: str) -> Path:
     raise unreadable(
         f"the samples of {vhdr.name} are missing: neither {plain or 'a named file'} nor {vhdr.stem}.eeg is there"
     )
+
+
+def _plain(named: str) -> str:
+    """The name when it is one of a file in the header's own folder, else nothing."""
+    return named if named and "/" not in named and "\\" not in named and named not in {".", ".."} else ""
 
 
 def _frames(samples: Path, frame_bytes: int) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import TYPE_CHECKING
 
 from tasks.formats.content import corrupt, empty, not_continuous, reading, require_content, unreadable
+from tasks.formats.links import linked
 from tasks.formats.memory import streamed_bytes
 from tasks.formats.protocol import Header, Route
 from tasks.formats.shape import shape_of
@@ -60,12 +62,14 @@ class Bti:
             raise corrupt(f"{pdf.name} holds fewer samples than the {sum(samples)} it declares")
         if sum(samples) < 1:
             raise empty(f"{pdf.name} declares no samples")
-        rate_hz = 1.0 / period_s if period_s > 0 else None
+        if not (period_s > 0 and math.isfinite(1.0 / period_s)):
+            raise corrupt(f"{pdf.name} declares a sample every {period_s:g} s")
+        rate_hz = 1.0 / period_s
         return Header(
             n_channels=n_channels,
             n_samples=sum(samples),
             rate_hz=rate_hz,
-            rates_hz=() if rate_hz is None else (rate_hz,),
+            rates_hz=(rate_hz,),
         )
 
     def route(self, header: Header) -> Route:  # noqa: ARG002 - one route whatever the header says
@@ -76,9 +80,9 @@ class Bti:
         """As every streamed format."""
         return streamed_bytes(shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=2))
 
-    def read_target(self, primary: Path) -> Path:
-        """The folder."""
-        return primary
+    def read_target(self, primary: Path, header: Header, work: Path) -> Path:  # noqa: ARG002 - by name alone
+        """The folder; under a name without a dot, behind which the reader would look for an ending."""
+        return linked(work, "recording", primary) if "." in primary.name else primary
 
 
 def _processed_data(folder: Path) -> Path:

@@ -6,6 +6,7 @@ import codecs
 import os
 import re
 import struct
+import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["corrupt", "empty", "is_binary", "is_pointer", "not_continuous", "reading", "require_content", "unreadable"]
+__all__ = [
+    "corrupt",
+    "empty",
+    "is_binary",
+    "is_pointer",
+    "not_continuous",
+    "reading",
+    "require_content",
+    "unreadable",
+    "unsupported",
+]
 
 _CONTROL = bytes(set(range(0x20)) - set(b"\t\n\v\f\r")) + b"\x7f"
 
@@ -45,6 +56,11 @@ def not_continuous(detail: str) -> RecordingFailed:
 def unreadable(detail: str) -> RecordingFailed:
     """The failure of a file that cannot be read for no more specific reason."""
     return RecordingFailed(FailureCode.FILE_READ_ERROR, detail=detail)
+
+
+def unsupported(detail: str) -> RecordingFailed:
+    """The failure of a sound recording that there is no reader for."""
+    return RecordingFailed(FailureCode.UNSUPPORTED_FORMAT, detail=detail)
 
 
 def is_pointer(data: bytes) -> bool:
@@ -99,7 +115,7 @@ def reading(path: Path) -> Iterator[None]:
         if path.is_file() and path.stat().st_size == 0:
             raise corrupt(f"{path.name} is empty")
         yield
-    except (EOFError, ValueError, LookupError, ArithmeticError, TypeError, struct.error) as error:
+    except (EOFError, ValueError, LookupError, ArithmeticError, TypeError, struct.error, zlib.error) as error:
         raise corrupt(f"the header of {path.name} cannot be read: {_said(error)}") from error
     except OSError as error:
         if error.errno is None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from tasks.formats.content import corrupt, empty, not_continuous, reading, require_content, unreadable
+from tasks.formats.links import linked
 from tasks.formats.memory import in_memory_bytes
 from tasks.formats.protocol import Header, Route
 from tasks.formats.set_fields import SetFields, read_set_fields
@@ -45,7 +47,7 @@ class Eeglab:
             n_samples = self._external_samples(primary, fields)
         elif fields.matrix is not None:
             n_channels = self._trusted_channels(primary, fields)
-        rate_hz = fields.rate_hz if fields.rate_hz and fields.rate_hz > 0 else None
+        rate_hz = fields.rate_hz if fields.rate_hz and 0 < fields.rate_hz < math.inf else None
         if rate_hz is None:
             # biosigIO would assume 1000 Hz, and every onset and duration would be invented.
             raise unreadable(f"{primary.name} declares no sampling rate")
@@ -79,7 +81,7 @@ class Eeglab:
         """
         named = (fields.external or "").replace("\\", "/").rsplit("/", 1)[-1]
         candidates = [
-            primary.with_suffix(".fdt"),
+            _own_samples(primary) or primary.with_suffix(".fdt"),
             *([primary.with_name(named)] if named not in {"", ".", ".."} else []),
         ]
         for candidate in candidates:
@@ -106,6 +108,20 @@ class Eeglab:
         per_value = 4.0 if header.sample_bytes <= 4 else 9.0
         return in_memory_bytes(shape, bytes_per_value=per_value, bytes_per_served_value=7.1)
 
-    def read_target(self, primary: Path) -> Path:
-        """The .set."""
-        return primary
+    def read_target(self, primary: Path, header: Header, work: Path) -> Path:  # noqa: ARG002 - by name alone
+        """The .set; beside a link to its samples where their ending is not in lower case."""
+        beside = _own_samples(primary)
+        if beside is None or beside == primary.with_suffix(".fdt"):
+            return primary
+        linked(work, f"{primary.stem}.fdt", beside)
+        return linked(work, primary.name, primary)
+
+
+def _own_samples(primary: Path) -> Path | None:
+    """The .fdt of the same stem, or the only one that differs from it in case; None without one."""
+    own = primary.with_suffix(".fdt")
+    if own.is_symlink() or own.exists():
+        return own
+    wanted = own.name.lower()
+    others = [path for path in primary.parent.iterdir() if path.name.lower() == wanted]
+    return others[0] if len(others) == 1 else None

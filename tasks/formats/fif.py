@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import math
 import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
-from contract.codes import FailureCode
-from contract.errors import RecordingFailed
 from tasks.formats.content import corrupt, empty, not_continuous, reading
 from tasks.formats.memory import in_memory_bytes, streamed_bytes
 from tasks.formats.protocol import Header, Route
@@ -33,8 +33,10 @@ _RAW_BLOCK, _EVOKED_BLOCK, _CONTINUOUS_BLOCK, _REFERENCE_BLOCK, _SHIELDED_BLOCK,
 _DATA_BLOCKS = frozenset({_RAW_BLOCK, _CONTINUOUS_BLOCK, _SHIELDED_BLOCK})
 _READ_KINDS = frozenset({_BLOCK_START, _BLOCK_END, _N_CHANNELS, _RATE, _SKIP, _REF_ROLE, _REF_FILE_NAME})
 _ITEM_BYTES = {2: 2, 3: 4, 4: 4, 5: 8, 16: 2, 20: 8, 21: 16}
-_MAX_TAGS = 20_000_000
+_MAX_TAGS = 1_000_000
 _MAX_SPLITS = 1000
+_MAX_INFLATED_BYTES = 8 << 30
+"""Of a compressed file; positions in a FIF have 32 bits, so nothing real is longer."""
 
 
 @dataclass
@@ -47,6 +49,7 @@ class _Found:
     open_blocks: list[int] = field(default_factory=list)
     n_samples: int = 0
     skipped_buffers: int = 0
+    filled_samples: int = 0
     largest_buffer: int = 0
     role: int = 0
     named: str | None = None
@@ -57,7 +60,7 @@ class _Found:
 
 
 class Fif:
-    """FIF: always streamed."""
+    """FIF: streamed; in memory where it is compressed, because one cannot seek in such a file."""
 
     name = "fif"
     extensions: tuple[str, ...] = (".fif", ".fif.gz")
@@ -68,37 +71,45 @@ class Fif:
 
     def header(self, primary: Path) -> Header:
         """Walk the tags, seeking over the samples; a split recording is followed from file to file."""
-        if primary.suffix.lower() == ".gz":
-            raise RecordingFailed(FailureCode.UNSUPPORTED_FORMAT, detail=f"{primary.name} is compressed")
         first = _walk(primary)
         n_samples, path, after = first.n_samples, primary, first
+        zeros, seen = first.filled_samples, {primary}
         for _ in range(_MAX_SPLITS):
             if after.next_name is None:
                 break
             path = path.with_name(after.next_name)
+            if path in seen:
+                raise corrupt(f"the splits of {primary.name} lead back to {path.name}")
+            seen.add(path)
             if not (path.exists() or path.is_symlink()):
                 raise corrupt(f"the next split of {primary.name}, {path.name}, is not there")
             after = _walk(path)
             n_samples += after.n_samples
+            zeros += after.filled_samples
         if not first.blocks & _DATA_BLOCKS:
             if first.blocks & {_EVOKED_BLOCK, _EPOCHS_BLOCK}:
                 raise not_continuous(f"{primary.name} holds averages or epochs")
             raise empty(f"{primary.name} holds no raw data")
         if not first.n_channels or n_samples == 0:
             raise empty(f"{primary.name} holds no channel or no sample")
+        rate_hz = first.rate_hz
+        if rate_hz is None or not (rate_hz > 0 and math.isfinite(rate_hz)):
+            raise corrupt(f"{primary.name} declares no sampling rate that can be")
         return Header(
             n_channels=first.n_channels,
             n_samples=n_samples,
-            rate_hz=first.rate_hz,
-            rates_hz=() if first.rate_hz is None else (first.rate_hz,),
+            rate_hz=rate_hz,
+            rates_hz=(rate_hz,),
             block_samples=first.largest_buffer,
             # Corrected recordings keep the shielding's block beside a raw one; only an uncorrected one has nothing else.
             maxshield=not first.blocks & {_RAW_BLOCK, _CONTINUOUS_BLOCK},
+            whole=_is_compressed(primary),
+            notes=(f"{zeros} samples were never acquired and are served as zeros",) if zeros else (),
         )
 
-    def route(self, header: Header) -> Route:  # noqa: ARG002 - one route whatever the header says
-        """Streamed."""
-        return Route.STREAMED
+    def route(self, header: Header) -> Route:
+        """Streamed, or in memory where it is compressed."""
+        return Route.IN_MEMORY if header.whole else Route.STREAMED
 
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
         """As every streamed format; 40 C N for a recording that Maxwell filtering must hold whole."""
@@ -111,30 +122,41 @@ class Fif:
             )
         return streamed
 
-    def read_target(self, primary: Path) -> Path:
+    def read_target(self, primary: Path, header: Header, work: Path) -> Path:  # noqa: ARG002 - the file itself
         """The first split; the reader follows the chain."""
         return primary
 
 
+def _is_compressed(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
 def _walk(path: Path) -> _Found:
     with reading(path):
-        size = path.stat().st_size
+        compressed = _is_compressed(path)
+        size = _MAX_INFLATED_BYTES if compressed else path.stat().st_size
         found = _Found()
-        with path.open("rb") as file:
+        with gzip.open(path, "rb") if compressed else path.open("rb") as file:
             position = 0
             for number in range(_MAX_TAGS):
                 position = _tag(file, path, position, size, found, first=number == 0)
                 if position < 0 or position >= size:
                     break
+            else:
+                raise corrupt(f"{path.name} holds more than {_MAX_TAGS} tags")
+            while compressed and file.read(1 << 20):
+                pass  # only at its end does a compressed file prove that it is whole
         if position >= size and found.in_data():
             raise corrupt(f"{path.name} ends before its raw data is closed")
         return found
 
 
-def _tag(file: BinaryIO, path: Path, position: int, size: int, found: _Found, *, first: bool) -> int:
+def _tag(file: BinaryIO | gzip.GzipFile, path: Path, position: int, size: int, found: _Found, *, first: bool) -> int:
     """Take in the tag at ``position``; the position of the next one, negative at the end."""
     file.seek(position)
     head = file.read(16)
+    if not head and file.tell() == position and not found.in_data():
+        return -1
     if len(head) < 16:
         raise corrupt(f"{path.name} ends inside a tag")
     kind, type_, length, following = struct.unpack(">iIii", head)
@@ -159,7 +181,9 @@ def _buffer(found: _Found, type_: int, length: int) -> None:
     item = _ITEM_BYTES.get(type_ & 0xFFFF, 4)
     samples = length // (item * found.n_channels)
     # A gap is stored as a number of buffers left out; readers fill it with zeros, except before the first sample.
-    found.n_samples += samples * (1 + (found.skipped_buffers if found.n_samples else 0))
+    filled = samples * found.skipped_buffers if found.n_samples else 0
+    found.n_samples += samples + filled
+    found.filled_samples += filled
     found.skipped_buffers = 0
     found.largest_buffer = max(found.largest_buffer, samples)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import TYPE_CHECKING, BinaryIO
 
 from tasks.formats.content import corrupt, empty, not_continuous, reading
-from tasks.formats.memory import in_memory_bytes, streamed_bytes
+from tasks.formats.links import linked
+from tasks.formats.memory import streamed_bytes
 from tasks.formats.protocol import Header, Route
 from tasks.formats.shape import shape_of
 
@@ -20,11 +22,11 @@ _SYSTEM, _CHANNELS, _ACQUISITION, _RAW_DATA = 1, 4, 8, 9
 _CONTINUOUS = 1
 _MAX_ENTRIES = 64
 _MAX_CHANNELS = 4096
-_STREAMED_ENDINGS = frozenset({".con", ".sqd"})
+_KNOWN_ENDINGS = frozenset({".con", ".sqd"})
 
 
 class Kit:
-    """KIT: streamed; in memory for .kdf, an ending by which MNE's streaming entrance finds no reader."""
+    """KIT: always streamed."""
 
     name = "kit"
     extensions: tuple[str, ...] = (".con", ".sqd", ".kdf")
@@ -47,6 +49,8 @@ class Kit:
             offset = entries[_RAW_DATA][0]
         if kind != _CONTINUOUS:
             raise not_continuous(f"{primary.name} holds epochs or an average (acquisition type {kind})")
+        if not (rate_hz > 0 and math.isfinite(rate_hz)):
+            raise corrupt(f"{primary.name} declares a sampling rate of {rate_hz:g} Hz")
         if not 0 < n_channels <= _MAX_CHANNELS or n_samples <= 0:
             raise empty(f"{primary.name} declares {n_channels} channels and {n_samples} samples")
         held = (primary.stat().st_size - offset) // (2 * n_channels)
@@ -58,23 +62,20 @@ class Kit:
             n_samples=n_samples,
             rate_hz=rate_hz,
             rates_hz=(rate_hz,),
-            tolerant=primary.suffix.lower() not in _STREAMED_ENDINGS,
         )
 
-    def route(self, header: Header) -> Route:
-        """Streamed, or in memory where only the in-memory importer knows the ending."""
-        return Route.IN_MEMORY if header.tolerant else Route.STREAMED
+    def route(self, header: Header) -> Route:  # noqa: ARG002 - one route whatever the header says
+        """Streamed."""
+        return Route.STREAMED
 
-    def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
+    def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:  # noqa: ARG002 - one route
         """As every streamed format, and never below five times the file: its reader was seen to hold that much."""
         shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=2)
-        if route is Route.IN_MEMORY:
-            return in_memory_bytes(shape, bytes_per_value=40)
         return max(streamed_bytes(shape), 5 * size_bytes)
 
-    def read_target(self, primary: Path) -> Path:
-        """The file itself."""
-        return primary
+    def read_target(self, primary: Path, header: Header, work: Path) -> Path:  # noqa: ARG002 - by name alone
+        """The file itself; under .con where it has the ending .kdf, which the reader's entrance does not know."""
+        return primary if primary.suffix.lower() in _KNOWN_ENDINGS else linked(work, f"{primary.stem}.con", primary)
 
 
 def _entries(file: BinaryIO) -> list[tuple[int, int, int, int]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = ["ENTRY_POINT_GROUP", "Header", "NativeGroup", "RecordingFormat", "Route"]
@@ -48,6 +49,8 @@ class Header:
         More than one for epoched files.
     tolerant
         Whether the file needs a tolerant read (discontinuous, unfinalised, equal physical limits).
+    whole
+        Whether the streaming route's reader cannot take the file, so that it is held in memory.
     exact_samples
         Whether ``n_samples`` is what a reader must find; False where it is only an upper bound.
     channel_rates_hz, channel_samples, channel_labels, prefilters
@@ -59,6 +62,12 @@ class Header:
         Samples that the format's reader must hold at once, whatever the window; 0 when it can seek freely.
     maxshield
         Whether the recording was made with internal active shielding and not corrected.
+    respelled
+        Labels that ``read_target`` had to spell otherwise for the reader -> the file's own.
+    copied_bytes
+        Scratch that ``read_target`` fills with a readable copy.
+    notes
+        What is true of the recording and no failure, in sentences; disclosed with the conversion.
     """
 
     n_channels: int | None = None
@@ -67,6 +76,7 @@ class Header:
     rates_hz: tuple[float, ...] = ()
     n_trials: int = 1
     tolerant: bool = False
+    whole: bool = False
     exact_samples: bool = True
     channel_rates_hz: tuple[float, ...] = ()
     channel_samples: tuple[int, ...] = ()
@@ -75,6 +85,9 @@ class Header:
     sample_bytes: int = 4
     block_samples: int = 0
     maxshield: bool = False
+    respelled: Mapping[str, str] = field(default_factory=dict)
+    copied_bytes: int = 0
+    notes: tuple[str, ...] = ()
 
     def native_groups(self) -> tuple[NativeGroup, ...]:
         """Channels by their own rate, the fastest first; empty when channels or rate are unknown."""
@@ -132,6 +145,10 @@ class RecordingFormat(Protocol):
         """Peak memory of the child above its memory at birth, in bytes (formula's floor)."""
         ...
 
-    def read_target(self, primary: Path) -> Path:
-        """The path biosigIO is given."""
+    def read_target(self, primary: Path, header: Header, work: Path) -> Path:
+        """The path biosigIO is given: the recording itself, or what was put into ``work``, an empty folder, in its place.
+
+        The source is never changed. Where its reader wants another name, ``work`` gets links; where it refuses the
+        bytes of a sound recording, a copy that says the same.
+        """
         ...

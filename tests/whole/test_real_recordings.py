@@ -9,6 +9,7 @@ from pathlib import Path
 
 from command import Zarrmill
 from comparison import SPOILED, comparisons
+from ctf_files import continuous_ctf
 from reference_signal import disagreements
 from served_dataset import Served
 
@@ -34,9 +35,8 @@ def _dataset(folder: Path, recordings: Path) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (recordings / origin).is_dir() else shutil.copyfile
         copy(recordings / origin, folder / name)
-    # a CTF folder's files are named after it
-    for inner in (folder / "sub-05/meg/sub-05_task-a_meg.ds").glob("testdata_ctf_*"):
-        inner.rename(inner.with_name(f"sub-05_task-a_meg{inner.suffix}"))
+    (folder / "sub-11/meg").mkdir(parents=True)
+    continuous_ctf(recordings, folder / "sub-11/meg/sub-11_task-a_meg.ds")
 
 
 def test_real_recordings_of_eight_formats_are_served_as_they_are(
@@ -47,7 +47,8 @@ def test_real_recordings_of_eight_formats_are_served_as_they_are(
     zarrmill.run("convert", folder)
     served = Served(tmp_path / "served", "xx000088")
     assert {path: word for path, word in served.lists().items() if word != "served"} == {
-        "sub-10/eeg/sub-10_task-a_eeg.set": "not_continuous"
+        "sub-05/meg/sub-05_task-a_meg.ds": "not_continuous",
+        "sub-10/eeg/sub-10_task-a_eeg.set": "not_continuous",
     }
     assert served.index["store_count"] == 9
     assert {tuple(one["modalities"]) for one in served.index["stores"]} == {("eeg",), ("meg",), ("emg",)}

@@ -41,7 +41,7 @@ class Fault:
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
         return max(64 << 20, EDF().projected_bytes(header, size_bytes, route, served_rate_hz))
 
-    def read_target(self, primary: Path) -> Path:
+    def read_target(self, primary: Path, header: Header, work: Path) -> Path:  # noqa: ARG002 - the file itself
         return primary
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conversion import Bench, recording_at
+from ctf_files import continuous_ctf
 from open_store import served
 from reference_signal import ServedSignal, SourceSignal, disagreements, expected, read_edf, read_mne
 
@@ -62,14 +63,7 @@ CASES = (
         read_mne,
     ),
     Case("fif", "fif", "meg", "sub-01_task-a_meg.fif", (("fif/mgh70_raw.fif", "sub-01_task-a_meg.fif"),), read_mne),
-    Case(
-        "ctf",
-        "ctf",
-        "meg",
-        "testdata_ctf_short_discontinuous.ds",
-        (("ctf/testdata_ctf_short_discontinuous.ds", "testdata_ctf_short_discontinuous.ds"),),
-        read_mne,
-    ),
+    Case("ctf", "ctf", "meg", "sub-01_task-a_meg.ds", (), read_mne),
     Case(
         "kit", "kit", "meg", "sub-01_task-a_meg.con", (("kit/MQKIT_125_2sec.con", "sub-01_task-a_meg.con"),), read_mne
     ),
@@ -94,6 +88,9 @@ def converted(request: pytest.FixtureRequest, recordings: Path, tmp_path_factory
     for origin, name in case.files:
         bench.put(f"{folder}/{name}", recordings / origin)
     primary = bench.source / folder / case.bids
+    if case.format == "ctf":
+        primary.parent.mkdir(parents=True)
+        continuous_ctf(recordings, primary)
     members = (f"{folder}/{case.bids}",)
     if primary.is_dir():
         members = tuple(sorted(p.relative_to(bench.source).as_posix() for p in primary.rglob("*") if p.is_file()))

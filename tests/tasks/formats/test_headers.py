@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import struct
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ctf_files import ORIGIN, clock_row, continuous_ctf
 from hypothesis import given
 from hypothesis import strategies as st
 from small_files import brainvision, edf_bytes, eeglab, eeglab_v73, fif, mefd, tones
@@ -32,7 +34,6 @@ REAL = [
     ("eeglab", "eeglab/test_raw.set", 32, 30504, 128.0, Route.IN_MEMORY),
     ("eeglab", "eeglab/test_raw_h5.set", 32, 30504, 128.0, Route.IN_MEMORY),
     ("fif", "fif/mgh70_raw.fif", 70, 5001, 5000.0, Route.STREAMED),
-    ("ctf", "ctf/testdata_ctf_short_discontinuous.ds", 356, 2402, 1200.0, Route.STREAMED),
     ("kit", "kit/MQKIT_125_2sec.con", 192, 2000, 1000.0, Route.STREAMED),
     ("bti", "bti/4Dsim", 279, 458, 1017.7777857820929, Route.STREAMED),
 ]
@@ -46,14 +47,14 @@ def failure(call: object, *args: object) -> FailureCode:
 
 @pytest.mark.parametrize("case", REAL, ids=[r[1] for r in REAL])
 def test_a_real_header_is_read_as_its_reader_reads_it(
-    recordings: Path, case: tuple[str, str, int, int, float, Route]
+    recordings: Path, tmp_path: Path, case: tuple[str, str, int, int, float, Route]
 ) -> None:
     name, path, channels, samples, rate, route = case
     one = load()[name]
     header = one.header(recordings / path)
     assert (header.n_channels, header.n_samples, header.rate_hz) == (channels, samples, pytest.approx(rate))
     assert one.route(header) is route
-    assert one.read_target(recordings / path) == recordings / path
+    assert one.read_target(recordings / path, header, tmp_path) == recordings / path
 
 
 @pytest.mark.parametrize("ending", [".edf", ".bdf", ".vhdr", ".set", ".fif", ".con"])
@@ -354,9 +355,30 @@ class TestFif:
         (tmp_path / "x.fif").write_bytes(content)
         assert failure(load()["fif"].header, tmp_path / "x.fif") is FailureCode.CORRUPT_OR_TRUNCATED
 
-    def test_a_gzipped_fif_is_not_supported(self, tmp_path: Path) -> None:
-        (tmp_path / "x.fif.gz").write_bytes(b"\x1f\x8b" + bytes(100))
-        assert failure(load()["fif"].header, tmp_path / "x.fif.gz") is FailureCode.UNSUPPORTED_FORMAT
+    def test_a_compressed_fif_is_read_through_to_its_end(self, tmp_path: Path) -> None:
+        data = fif(tmp_path / "x_raw.fif", tones(3, 3000, 1000.0) * 1e-12, 1000.0).read_bytes()
+        path = tmp_path / "x_meg.fif.gz"
+        path.write_bytes(gzip.compress(data))
+        header = load()["fif"].header(path)
+        assert (header.n_channels, header.n_samples, header.rate_hz) == (3, 3000, 1000.0)
+        assert load()["fif"].route(header) is Route.IN_MEMORY
+        packed = gzip.compress(data)
+        for broken in (
+            packed[:-500],
+            packed[:-8] + b"12345678",
+            gzip.compress(data[:-20_000]),
+            b"\x1f\x8b" + bytes(100),
+            data,
+        ):
+            path.write_bytes(broken)
+            assert failure(load()["fif"].header, path) is FailureCode.CORRUPT_OR_TRUNCATED
+
+    def test_splits_that_lead_back_are_corrupt(self, tmp_path: Path) -> None:
+        data = np.random.default_rng(0).normal(size=(20, 60_000)) * 1e-12
+        fif(tmp_path / "sub-01_meg.fif", data, 1000.0, split_bytes="3MB")
+        first, second, *_ = sorted(tmp_path.glob("*.fif"))
+        first.write_bytes(first.read_bytes().replace(second.name.encode(), first.name.encode()))
+        assert failure(load()["fif"].header, first) is FailureCode.CORRUPT_OR_TRUNCATED
 
 
 class TestFolders:
@@ -376,10 +398,29 @@ class TestFolders:
             (tmp_path / "x.con").write_bytes(data[:left])
             assert failure(load()["kit"].header, tmp_path / "x.con") is FailureCode.CORRUPT_OR_TRUNCATED
 
-    def test_a_kdf_goes_in_memory(self, recordings: Path, tmp_path: Path) -> None:
+    def test_a_kdf_is_read_under_the_ending_its_reader_knows(self, recordings: Path, tmp_path: Path) -> None:
         (tmp_path / "x.kdf").write_bytes((recordings / "kit/MQKIT_125_2sec.con").read_bytes())
         one = load()["kit"]
-        assert one.route(one.header(tmp_path / "x.kdf")) is Route.IN_MEMORY
+        target = one.read_target(tmp_path / "x.kdf", one.header(tmp_path / "x.kdf"), tmp_path)
+        assert (target.name, target.read_bytes()) == ("x.con", (tmp_path / "x.kdf").read_bytes())
+
+    def test_trials_of_a_continuous_ctf_follow_each_other(self, recordings: Path, tmp_path: Path) -> None:
+        header = load()["ctf"].header(continuous_ctf(recordings, tmp_path / "a.ds"))
+        assert (header.n_channels, header.n_samples, header.rate_hz) == (356, 2402, 1200.0)
+        assert header.exact_samples
+
+    def test_real_trials_with_a_gap_are_not_continuous(self, recordings: Path) -> None:
+        with pytest.raises(RecordingFailed) as caught:
+            load()["ctf"].header(recordings / ORIGIN)
+        assert caught.value.failure is FailureCode.NOT_CONTINUOUS
+        assert "98.9992 s" in str(caught.value.detail)
+
+    def test_a_ctf_ends_where_its_clock_stops(self, recordings: Path, tmp_path: Path) -> None:
+        folder = continuous_ctf(recordings, tmp_path / "a.ds")
+        samples = np.memmap(folder / "a.meg4", dtype=">i4", mode="r+", offset=8).reshape(-1, 356, 1201)
+        samples[1, clock_row(folder / "a.res4"), 700:] = 0
+        samples.flush()
+        assert load()["ctf"].header(folder).n_samples == 1201 + 700
 
     def test_a_bti_folder_without_config_or_data_is_refused(self, recordings: Path, tmp_path: Path) -> None:
         assert failure(load()["bti"].header, tmp_path) is FailureCode.FILE_READ_ERROR
