@@ -185,6 +185,37 @@ def why(
 
 
 @app.command()
+def memory(
+    dataset: Annotated[
+        str | None,
+        typer.Argument(metavar="DATASET", help="One dataset's id. Default: all of them.", show_default=False),
+    ] = None,
+    *,
+    run: Annotated[
+        int | None, typer.Option("--run", min=1, metavar="N", help="One run of the dataset. Default: all of them.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write a plot of it: a .svg or .png file."),
+    ] = None,
+    timeline: Annotated[
+        bool, typer.Option("--timeline", help="Plot the workers' memory over a run, by default the last one.")
+    ] = False,
+    to: Target = DEFAULT_TARGET,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show measured against projected memory.
+
+    By format and route: how many were measured, median, 99th percentile, and the worst recording.
+    """
+    with boundary(verbose=verbose, as_json=as_json):
+        from cli.memory import show_memory
+
+        show_memory(dataset, target=to, run=run, output=output, timeline=timeline, as_json=as_json, verbose=verbose)
+
+
+@app.command()
 def serve(
     to: Target = DEFAULT_TARGET,
     port: Annotated[

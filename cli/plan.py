@@ -110,7 +110,25 @@ def _total(planned: Preview) -> Iterator[str]:
         else ""
     )
     scratch = max((row.scratch_bytes or 0 for row in rows), default=0)
+    yield from _rests_on(rows)
     yield (
         f"In total {format_bytes(sum(row.size_bytes for row in rows))} to read{memory}; "
         f"scratch {format_bytes(scratch)} for the largest."
     )
+
+
+_BASES = {
+    "formula": "the formula over the recordings' headers",
+    "size": "a guess from the size of the files, whose header could not be read",
+    "floor": "the floor for what nothing is known of",
+}
+
+
+def _rests_on(rows: list[PreviewRow]) -> Iterator[str]:
+    """What the projected memory rests on, a line for each kind of recording."""
+    counts = Counter((row.kind or "", row.basis or "", row.learnt_factor, row.learnt_attempts) for row in rows)
+    for (kind, basis, factor, attempts), count in sorted(counts.items(), key=lambda each: each[0][:2]):
+        rests = (
+            _BASES.get(basis) or f"{factor or 0:.2f} times the formula, learnt from {plural(attempts or 0, 'attempt')}"
+        )
+        yield f"Memory of {plural(count, 'recording')} ({kind}) rests on {rests}."

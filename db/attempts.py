@@ -116,9 +116,10 @@ _CLAIM = text("""
         WHERE r.pk = :recording AND r.dataset_pk = :dataset AND r.due = 'pending'
         RETURNING r.pk, r.format
     )
-    INSERT INTO attempts (id, recording_pk, run_id, worker, format, route, projected_bytes, permitted_bytes, scratch_bytes)
-    SELECT CAST(:attempt AS uuid), pk, :run, :worker, format, :route, CAST(:projected AS bigint), CAST(:permitted AS bigint),
-           CAST(:scratch AS bigint)
+    INSERT INTO attempts (id, recording_pk, run_id, worker, format, route, floor_bytes, projected_bytes, permitted_bytes,
+                          scratch_bytes)
+    SELECT CAST(:attempt AS uuid), pk, :run, :worker, format, :route, NULLIF(CAST(:floor AS bigint), 0),
+           CAST(:projected AS bigint), CAST(:permitted AS bigint), CAST(:scratch AS bigint)
     FROM moved
 """)
 
@@ -134,11 +135,14 @@ def claim(
     projected_bytes: int,
     permitted_bytes: int,
     scratch_bytes: int = 0,
+    floor_bytes: int = 0,
     lease_s: float = ATTEMPT_LEASE_S,
 ) -> None:
     """Take a pending recording for an attempt: pending → converting.
 
     ``worker`` names one worker process; recordings that share it are taken to die together.
+    ``floor_bytes`` is what the formula alone projects, 0 where the recording's header told it no size: such an attempt is
+    never learnt from.
 
     Raises
     ------
@@ -155,6 +159,7 @@ def claim(
         "projected": projected_bytes,
         "permitted": permitted_bytes,
         "scratch": scratch_bytes,
+        "floor": floor_bytes,
         "lease_s": lease_s,
     }
     if c.execute(_CLAIM, values).rowcount == 1:

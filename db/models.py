@@ -279,8 +279,13 @@ class Attempt(Base):
         Index("uq_attempts_one_counted", "recording_pk", "run_id", unique=True, postgresql_where=text("counted")),
         Index(None, "recording_pk", "ordinal"),
         Index(
-            "ix_attempts_measured", "format", "route", "ended_at", postgresql_where=text("measured_bytes IS NOT NULL")
+            "ix_attempts_measured",
+            "format",
+            "route",
+            "ended_at",
+            postgresql_where=text("measured_bytes IS NOT NULL AND floor_bytes IS NOT NULL"),
         ),
+        Index(None, "run_id"),
         CheckConstraint(
             "outcome IN ('converting', 'done', 'failed', 'pending', 'released', 'expired')", name="outcome"
         ),
@@ -289,7 +294,8 @@ class Attempt(Base):
         CheckConstraint("(outcome = 'pending') = (reason IS NOT NULL)", name="pending_has_reason"),
         CheckConstraint("NOT counted OR outcome IN ('pending', 'expired')", name="counted"),
         CheckConstraint(
-            "projected_bytes > 0 AND permitted_bytes > 0 AND scratch_bytes >= 0", name="memory_is_promised"
+            "projected_bytes > 0 AND permitted_bytes > 0 AND scratch_bytes >= 0 AND floor_bytes > 0",
+            name="memory_is_promised",
         ),
         CheckConstraint(
             "length(error) <= 4000 AND length(traceback) <= 16000 AND cardinality(notes) <= 20", name="thin"
@@ -302,6 +308,7 @@ class Attempt(Base):
     worker: Mapped[str]
     format: Mapped[str]
     route: Mapped[str]
+    floor_bytes: Mapped[int | None]
     projected_bytes: Mapped[int]
     permitted_bytes: Mapped[int]
     scratch_bytes: Mapped[int]

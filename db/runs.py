@@ -19,7 +19,19 @@ if TYPE_CHECKING:
 
     from db.dataset_values import Dataset
 
-__all__ = ["EndState", "Mode", "Run", "RunRecord", "Versions", "finish", "last_runs", "lost", "note_stage", "run_of"]
+__all__ = [
+    "EndState",
+    "Mode",
+    "Run",
+    "RunRecord",
+    "Versions",
+    "find_run",
+    "finish",
+    "last_runs",
+    "lost",
+    "note_stage",
+    "run_of",
+]
 
 Mode = Literal["auto", "full", "retry-pending"]
 EndState = Literal["completed", "failed", "cancelled"]
@@ -117,6 +129,15 @@ def finish(
         return
     if c.scalar(text("SELECT state FROM runs WHERE id = :id"), {"id": run.id}) != state:
         raise lost(run)
+
+
+def find_run(c: Connection, *, dataset: Dataset, number: int) -> Run | None:
+    """The run of this number; None for one that never was."""
+    row = c.execute(
+        text("SELECT * FROM runs WHERE dataset_pk = :dataset AND number = :number"),
+        {"dataset": dataset.pk, "number": number},
+    ).one_or_none()
+    return None if row is None else run_of(row)
 
 
 def last_runs(c: Connection, *, dataset: Dataset, limit: int = 10) -> list[RunRecord]:

@@ -14,13 +14,14 @@ from contract.index import FailureEntry
 from contract.redact import error_line
 from contract.times import utc_stamp
 from db import recordings, runs
+from db.measurements import kinds_measured
 from flows.fan_out import fan_out
-from flows.orders import orders
+from flows.orders import learnt_kinds, orders
 from flows.request import Published as PublishedEvent
 from flows.request import RecordingEnded, StageChanged, Started
 from flows.summary import summarise
 from infra.home import private_folder
-from tasks.callback import RunReport, deliver_due, enqueue, ready_body
+from tasks.callback import RunReport, calibration_of, deliver_due, enqueue, ready_body
 from tasks.catalog import publish_catalog
 from tasks.plan.planned import PlannedAction
 from tasks.publish.dataset import publish
@@ -163,7 +164,10 @@ def _convert(session: Session, client: Client, tally: Tally) -> None:
     zarrs = {one.recording.path: one.recording.zarr for one in planned}
     with session.engine.connect() as c:
         due = recordings.due(c, dataset=session.dataset)
-    work = orders(session.settings, session.survey, session.dataset, session.run, planned=planned, due=due)
+        learnt = learnt_kinds(c)
+    work = orders(
+        session.settings, session.survey, session.dataset, session.run, planned=planned, due=due, learnt=learnt
+    )
     reports = fan_out(
         client,
         session.engine,
@@ -221,6 +225,8 @@ def _publish(session: Session, tally: Tally) -> Published:
 
 def _end(session: Session, tally: Tally, published: Published) -> None:
     """Write the run's terminal state and its callback in one transaction."""
+    with session.engine.connect() as c:
+        calibration = calibration_of(kinds_measured(c, target=session.survey.target.url, run=session.run))
     report = RunReport(
         commit=session.survey.commit,
         discovered_count=len(session.plan.recordings),
@@ -232,6 +238,7 @@ def _end(session: Session, tally: Tally, published: Published) -> None:
         deterministic=tally.deterministic,
         pool_breaks=tally.workers_lost,
         measured_count=tally.measured,
+        calibration=calibration,
         retryable_failures=len(tally.pending),
         events_stores_without_rows=tally.events_unusable,
     )

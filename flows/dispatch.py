@@ -137,6 +137,7 @@ class Dispatch:
             projected_bytes=order.projected_bytes,
             permitted_bytes=order.permitted_bytes,
             scratch_bytes=order.scratch_bytes,
+            floor_bytes=order.floor_bytes,
             lease_s=LEASE_S,
         )
 

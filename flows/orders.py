@@ -10,12 +10,18 @@ from contract.errors import NotNow, RecordingFailed
 from contract.layout import store_url
 from contract.store import Provenance
 from contract.times import utc_stamp
+from db.measurements import recent_ratios
+from flows.survey import current_versions
 from tasks.convert.order import ConversionOrder, Fingerprint
 from tasks.formats import load
-from tasks.plan.projection import project
+from tasks.formats.protocol import Route
+from tasks.plan.learning import learn
+from tasks.plan.projection import NOTHING_LEARNT, project
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from sqlalchemy import Connection
 
     from db.datasets import Dataset
     from db.recordings import RecordingState
@@ -23,13 +29,23 @@ if TYPE_CHECKING:
     from flows.survey import Survey
     from infra.settings import Settings
     from tasks.bids.recording import DiscoveredRecording
+    from tasks.plan.learning import Learnt
     from tasks.plan.planned import PlannedRecording
     from tasks.plan.projection import Projection
 
-__all__ = ["orders", "projection_of"]
+__all__ = ["learnt_kinds", "orders", "projection_of"]
 
 
-def projection_of(surveyed: Survey, recording: DiscoveredRecording) -> Projection:
+def learnt_kinds(c: Connection) -> Mapping[tuple[str, str], Learnt]:
+    """By (format, route), what earlier conversions teach about memory; one query."""
+    kinds = [(name, route.value) for name in load() for route in Route]
+    ratios = recent_ratios(c, kinds=kinds, versions=current_versions())
+    return {kind: taught for kind, found in ratios.items() if (taught := learn(found)) is not None}
+
+
+def projection_of(
+    surveyed: Survey, recording: DiscoveredRecording, learnt: Mapping[tuple[str, str], Learnt] = NOTHING_LEARNT
+) -> Projection:
     """What one recording's conversion will need, from its header where that can be read where it lies."""
     one = load()[recording.format]
     size_bytes = recording.size_bytes if recording.size_known else 0
@@ -38,7 +54,7 @@ def projection_of(surveyed: Survey, recording: DiscoveredRecording) -> Projectio
     except (RecordingFailed, NotNow, OSError):
         # the attempt itself says what is wrong with it, and is charged by size until then
         header = None
-    return project(one, header, size_bytes, recording.modality)
+    return project(one, header, size_bytes, recording.modality, learnt=learnt)
 
 
 def orders(
@@ -49,6 +65,7 @@ def orders(
     *,
     planned: Iterable[PlannedRecording],
     due: Iterable[RecordingState],
+    learnt: Mapping[tuple[str, str], Learnt] = NOTHING_LEARNT,
 ) -> Iterator[ConversionOrder]:
     """One order for each recording that is due now, with an attempt id of its own.
 
@@ -58,6 +75,8 @@ def orders(
         The plan's conversions; what is due but not among them waits for a later run.
     due
         Pending recordings as the database knows them, after the plan was applied.
+    learnt
+        What ``learnt_kinds`` gave.
     """
     ids = {state.path: state.id for state in due}
     base = surveyed.target.addresses(dataset.dataset_id).contract_base
@@ -66,7 +85,7 @@ def orders(
         recording_id = ids.get(recording.path)
         if recording_id is None:
             continue
-        needs = projection_of(surveyed, recording)
+        needs = projection_of(surveyed, recording, learnt)
         yield ConversionOrder(
             attempt_id=uuid4(),
             recording_id=recording_id,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from contract.times import utc_stamp
 from db import leases, recordings
 from db.migrate import upgrade
-from flows.orders import projection_of
+from flows.orders import learnt_kinds, projection_of
 from flows.request import Preview, PreviewRow
 from flows.survey import make_plan, survey
 from infra import services
@@ -19,13 +19,14 @@ from tasks.publish.dataset import is_current
 from tasks.publish.edition import Edition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sqlalchemy import Engine
 
     from flows.request import ReconvertRequest
     from flows.survey import Survey
     from infra.settings import Settings
+    from tasks.plan.learning import Learnt
     from tasks.plan.planned import Plan, PlannedRecording
 
 __all__ = ["documents_are_current", "opened_database", "preview"]
@@ -58,13 +59,15 @@ def preview(settings: Settings, request: ReconvertRequest) -> Preview:
         surveyed = survey(settings, engine, request)
         planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)
         standing = _standing(engine, surveyed)
+        with engine.connect() as c:
+            learnt = learnt_kinds(c)
         return Preview(
             dataset_id=surveyed.choice.dataset_id,
             is_new=surveyed.choice.registered is None,
             source=surveyed.source.url,
             target=surveyed.target.url,
             source_commit=surveyed.commit,
-            rows=tuple(_preview_row(surveyed, one, standing) for one in planned.recordings),
+            rows=tuple(_preview_row(surveyed, one, standing, learnt) for one in planned.recordings),
             dropped=planned.dropped,
             documents_current=documents_are_current(engine, surveyed, planned),
             notes=surveyed.notes,
@@ -81,8 +84,10 @@ def _standing(engine: Engine, surveyed: Survey) -> dict[str, str]:
     return {state.path: word.value for state in states if (word := state.code or state.reason) is not None}
 
 
-def _preview_row(surveyed: Survey, one: PlannedRecording, standing: dict[str, str]) -> PreviewRow:
-    needs = projection_of(surveyed, one.recording) if one.action is PlannedAction.CONVERT else None
+def _preview_row(
+    surveyed: Survey, one: PlannedRecording, standing: dict[str, str], learnt: Mapping[tuple[str, str], Learnt]
+) -> PreviewRow:
+    needs = projection_of(surveyed, one.recording, learnt) if one.action is PlannedAction.CONVERT else None
     return PreviewRow(
         path=one.recording.path,
         action=one.action.value,
@@ -91,6 +96,11 @@ def _preview_row(surveyed: Survey, one: PlannedRecording, standing: dict[str, st
         size_bytes=one.recording.size_bytes,
         projected_bytes=needs.projected_bytes if needs else None,
         scratch_bytes=needs.scratch_bytes if needs else None,
+        floor_bytes=(needs.floor_bytes or None) if needs else None,
+        kind=f"{one.recording.format}, {needs.route.value}" if needs else None,
+        basis=needs.basis.value if needs else None,
+        learnt_factor=needs.learnt.factor if needs and needs.learnt else None,
+        learnt_attempts=needs.learnt.attempts if needs and needs.learnt else None,
     )
 
 

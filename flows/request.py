@@ -87,6 +87,14 @@ class PreviewRow:
         Inputs that were added, removed or changed since the store was made, when the source is the reason.
     projected_bytes, scratch_bytes
         Peak memory and scratch disk of the conversion; None for anything but a conversion.
+    floor_bytes
+        What the formula alone projects; None where the header is not known.
+    kind
+        Format and route, such as ``edf, streamed``.
+    basis
+        What ``projected_bytes`` rests on: ``learnt``, ``formula``, ``size`` or ``floor``.
+    learnt_factor, learnt_attempts
+        For ``learnt``: what the formula was multiplied with, and how many attempts taught it.
     """
 
     path: str
@@ -96,6 +104,11 @@ class PreviewRow:
     size_bytes: int = 0
     projected_bytes: int | None = None
     scratch_bytes: int | None = None
+    floor_bytes: int | None = None
+    kind: str | None = None
+    basis: str | None = None
+    learnt_factor: float | None = None
+    learnt_attempts: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,25 +10,36 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contract.callback import ZarrReady
+from contract.callback import Calibration, ZarrReady
 from contract.documents import dump
 from contract.errors import ZarrmillError
 from contract.redact import error_line
 from db import outbox
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import httpx
     from sqlalchemy import Connection, Engine
 
-    from contract.callback import Calibration
     from contract.index import FailureEntry
     from db.datasets import Dataset
+    from db.measurements import KindMeasured
     from db.outbox import Delivery
     from db.runs import Run
     from infra.settings import Settings
     from tasks.publish.dataset import Published
 
-__all__ = ["Deliveries", "RunReport", "deliver_due", "enqueue", "enqueue_converting", "failed_body", "ready_body"]
+__all__ = [
+    "Deliveries",
+    "RunReport",
+    "calibration_of",
+    "deliver_due",
+    "enqueue",
+    "enqueue_converting",
+    "failed_body",
+    "ready_body",
+]
 
 CONNECT_TIMEOUT_S = 10.0
 TOTAL_TIMEOUT_S = 30.0
@@ -80,6 +91,21 @@ class RunReport:
     retryable_failures: int = 0
     provenance_fetch_failed: bool = False
     events_stores_without_rows: int = 0
+
+
+def calibration_of(kinds: Iterable[KindMeasured]) -> tuple[Calibration, ...]:
+    """Measured against projected memory of one run as the callback tells it, worst first."""
+    worst_first = sorted(kinds, key=lambda kind: (-kind.worst_ratio, kind.format, kind.route))
+    return tuple(
+        Calibration(
+            format=kind.format,
+            route=kind.route,
+            measured_count=kind.attempts,
+            median_ratio=round(kind.median_ratio, 4),
+            worst_ratio=round(kind.worst_ratio, 4),
+        )
+        for kind in worst_first
+    )
 
 
 def ready_body(dataset: Dataset, published: Published, report: RunReport) -> ZarrReady:

@@ -31,6 +31,11 @@ ROWS = (
         size_bytes=10 * MIB,
         projected_bytes=300 * MIB,
         scratch_bytes=40 * MIB,
+        floor_bytes=240 * MIB,
+        kind="edf, streamed",
+        basis="learnt",
+        learnt_factor=1.25,
+        learnt_attempts=57,
     ),
     PreviewRow(
         path="b.edf",
@@ -40,6 +45,8 @@ ROWS = (
         size_bytes=30 * MIB,
         projected_bytes=500 * MIB,
         scratch_bytes=90 * MIB,
+        kind="edf, in_memory",
+        basis="size",
     ),
     PreviewRow(path="c.edf", action="carry"),
     PreviewRow(path="d.set", action="keep_failed", why="not_continuous"),
@@ -61,6 +68,10 @@ def test_a_plan_says_what_and_why_with_bytes_and_memory_each_and_in_total() -> N
     )
     assert any(line.startswith("  f.fif: There was not enough memory") for line in lines)
     assert "  old.edf" in lines
+    assert lines[-3:-1] == [
+        "Memory of 1 recording (edf, in_memory) rests on a guess from the size of the files, whose header could not be read.",
+        "Memory of 1 recording (edf, streamed) rests on 1.25 times the formula, learnt from 57 attempts.",
+    ]
     assert lines[-1] == (
         "In total 40MiB to read; memory 500MiB for the largest, 800MiB if all ran at once; scratch 90MiB for the largest."
     )

@@ -114,7 +114,9 @@ class Bench:
         with self.begin() as c:
             return recordings.apply_plan(c, dataset=self.dataset, run=run, rows=rows)
 
-    def claim(self, run: Run, name: str = "01", *, worker: str = "w1", attempt_id: UUID | None = None) -> UUID:
+    def claim(
+        self, run: Run, name: str = "01", *, worker: str = "w1", attempt_id: UUID | None = None, **more: int
+    ) -> UUID:
         attempt = attempt_id or uuid4()
         recording = self.state(name).id
         with self.begin() as c:
@@ -125,8 +127,7 @@ class Bench:
                 attempt_id=attempt,
                 worker=worker,
                 route="memory",
-                projected_bytes=10,
-                permitted_bytes=20,
+                **({"projected_bytes": 10, "permitted_bytes": 20} | more),
             )
         return attempt
 

@@ -199,6 +199,7 @@ CREATE TABLE attempts (
     worker TEXT NOT NULL,
     format TEXT NOT NULL,
     route TEXT NOT NULL,
+    floor_bytes BIGINT,
     projected_bytes BIGINT NOT NULL,
     permitted_bytes BIGINT NOT NULL,
     scratch_bytes BIGINT NOT NULL,
@@ -220,15 +221,17 @@ CREATE TABLE attempts (
     CONSTRAINT ck_attempts_failed_has_code CHECK ((outcome = 'failed') = (code IS NOT NULL)),
     CONSTRAINT ck_attempts_pending_has_reason CHECK ((outcome = 'pending') = (reason IS NOT NULL)),
     CONSTRAINT ck_attempts_counted CHECK (NOT counted OR outcome IN ('pending', 'expired')),
-    CONSTRAINT ck_attempts_memory_is_promised CHECK (projected_bytes > 0 AND permitted_bytes > 0 AND scratch_bytes >= 0),
+    CONSTRAINT ck_attempts_memory_is_promised CHECK (projected_bytes > 0 AND permitted_bytes > 0 AND scratch_bytes >= 0 AND floor_bytes > 0),
     CONSTRAINT ck_attempts_thin CHECK (length(error) <= 4000 AND length(traceback) <= 16000 AND cardinality(notes) <= 20),
     CONSTRAINT fk_attempts_recording_pk FOREIGN KEY(recording_pk) REFERENCES recordings (pk) ON DELETE CASCADE,
     CONSTRAINT fk_attempts_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
 );
 
-CREATE INDEX ix_attempts_measured ON attempts (format, route, ended_at) WHERE measured_bytes IS NOT NULL;
+CREATE INDEX ix_attempts_measured ON attempts (format, route, ended_at) WHERE measured_bytes IS NOT NULL AND floor_bytes IS NOT NULL;
 
 CREATE INDEX ix_attempts_recording_pk_ordinal ON attempts (recording_pk, ordinal);
+
+CREATE INDEX ix_attempts_run_id ON attempts (run_id);
 
 CREATE UNIQUE INDEX uq_attempts_one_counted ON attempts (recording_pk, run_id) WHERE counted;
 

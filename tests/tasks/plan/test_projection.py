@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.formats import load
-from tasks.formats.memory import FLOOR_BYTES
+from tasks.formats.memory import FLOOR_BYTES, SMALLEST_BYTES
 from tasks.formats.protocol import Header, Route
-from tasks.plan.projection import project
+from tasks.plan.learning import Learnt
+from tasks.plan.projection import Basis, project
 
 HOUR = Header(n_channels=64, n_samples=3_600_000, rate_hz=1000.0, rates_hz=(1000.0,))
 
@@ -41,14 +44,16 @@ def test_an_unknown_recording_is_charged_the_floor_and_never_nothing(name: str) 
     found = project(load()[name], None, 0, None)
     assert found.projected_bytes >= FLOOR_BYTES
     assert found.scratch_bytes > 0
-    assert found.basis == "nothing is known of its size"
+    assert found.basis is Basis.FLOOR
+    assert found.floor_bytes == 0, "nothing may be judged by a guess"
 
 
 @pytest.mark.parametrize("name", sorted(load()))
 def test_a_size_alone_raises_the_projection(name: str) -> None:
     found = project(load()[name], None, 100 * 10**9, "eeg")
     assert found.projected_bytes > FLOOR_BYTES
-    assert "100000000000 bytes" in found.basis
+    assert found.basis is Basis.SIZE
+    assert found.floor_bytes == 0, "nothing may be judged by a guess"
 
 
 def test_mixed_rates_and_tolerant_reads_are_held_in_memory() -> None:
@@ -76,11 +81,23 @@ def test_a_shielded_recording_is_charged_for_being_held_whole() -> None:
     assert project(one, shielded, 10**9, "meg").floor_bytes > 10 * project(one, plain, 10**9, "meg").floor_bytes
 
 
-@given(st.integers(0, 10**13))
-def test_what_was_learnt_raises_a_projection_and_never_lowers_it(learned: int) -> None:
-    found = project(load()["edf"], HOUR, 10**9, "eeg", learned_bytes=learned)
-    assert found.projected_bytes == max(found.floor_bytes, learned)
-    assert (found.basis == "earlier conversions of this kind") == (learned > found.floor_bytes)
+@given(st.floats(0.01, 100.0), st.integers(1, 1000))
+def test_what_was_learnt_moves_the_projection_and_never_what_a_verdict_rests_on(factor: float, attempts: int) -> None:
+    taught = Learnt(factor, attempts)
+    found = project(load()["edf"], HOUR, 10**9, "eeg", learnt={("edf", "streamed"): taught})
+    plain = project(load()["edf"], HOUR, 10**9, "eeg")
+    assert found.floor_bytes == plain.floor_bytes == plain.projected_bytes
+    assert found.projected_bytes == max(math.ceil(factor * plain.floor_bytes), SMALLEST_BYTES)
+    assert (found.basis, found.learnt) == (Basis.LEARNT, taught)
+    assert (plain.basis, plain.learnt) == (Basis.FORMULA, None)
+
+
+def test_what_one_kind_taught_is_used_for_no_other_and_not_for_the_unknown() -> None:
+    learnt = {("edf", "in_memory"): Learnt(3.0, 60), ("bdf", "streamed"): Learnt(2.0, 60)}
+    assert project(load()["edf"], HOUR, 10**9, "eeg", learnt=learnt).basis is Basis.FORMULA
+    for header, size in ((None, 0), (None, 10**9), (Header(n_channels=8), 10**9)):
+        told = project(load()["bdf"], header, size, "eeg", learnt=learnt)
+        assert told == project(load()["bdf"], header, size, "eeg")
 
 
 @given(st.integers(1, 400), st.integers(1, 10**8), st.floats(1, 50_000))
