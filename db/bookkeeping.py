@@ -25,6 +25,7 @@ class Document(Base):
     size_bytes: Mapped[int]
     sha256: Mapped[str]
     comparable_sha256: Mapped[str]
+    made_from: Mapped[str | None]
     row_count: Mapped[int | None]
     run_id: Mapped[UUID | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"))
     written_at: Mapped[Moment]

@@ -26,6 +26,9 @@ class PublishedDocument:
         Of its bytes, hex.
     comparable_sha256
         Of what matters in it, hex: for index.json without updated_utc and errors. Equal means that nothing need be written.
+    made_from
+        Names the rows and the head that index.json or manifest.json was written from; None for any other document. Equal
+        means that nothing need even be built.
     row_count
         Rows of events.parquet; None for any other.
     """
@@ -36,6 +39,7 @@ class PublishedDocument:
     size_bytes: int
     sha256: str
     comparable_sha256: str
+    made_from: str | None
     row_count: int | None
     run_id: UUID | None
     written_at: datetime
@@ -58,18 +62,19 @@ def note(
     size_bytes: int,
     sha256: str,
     comparable_sha256: str | None = None,
+    made_from: str | None = None,
     row_count: int | None = None,
     run_id: UUID | None = None,
 ) -> None:
     """Note that the document was written. Without ``comparable_sha256`` all of it matters."""
     c.execute(
         text("""
-            INSERT INTO documents (target, key, etag, size_bytes, sha256, comparable_sha256, row_count, run_id)
-            VALUES (:target, :key, :etag, :size_bytes, :sha256, :comparable, :row_count, :run_id)
+            INSERT INTO documents (target, key, etag, size_bytes, sha256, comparable_sha256, made_from, row_count, run_id)
+            VALUES (:target, :key, :etag, :size_bytes, :sha256, :comparable, :made_from, :row_count, :run_id)
             ON CONFLICT (target, key) DO UPDATE
             SET etag = excluded.etag, size_bytes = excluded.size_bytes, sha256 = excluded.sha256,
-                comparable_sha256 = excluded.comparable_sha256, row_count = excluded.row_count, run_id = excluded.run_id,
-                written_at = zarrmill_now()
+                comparable_sha256 = excluded.comparable_sha256, made_from = excluded.made_from,
+                row_count = excluded.row_count, run_id = excluded.run_id, written_at = zarrmill_now()
         """),
         {
             "target": target,
@@ -78,6 +83,7 @@ def note(
             "size_bytes": size_bytes,
             "sha256": sha256,
             "comparable": comparable_sha256 or sha256,
+            "made_from": made_from,
             "row_count": row_count,
             "run_id": run_id,
         },

@@ -15,6 +15,7 @@ from contract.layout import ENGINE_VERSION, index_key, is_dataset_id, manifest_k
 from db import datasets, recordings
 from db.runs import Versions
 from flows.dataset_choice import choose
+from infra.collector import uncollected
 from infra.host import host_memory
 from infra.storage import open_target
 from tasks.bids.dataset_facts import dataset_facts
@@ -76,6 +77,7 @@ def current_versions() -> Versions:
     )
 
 
+@uncollected
 def survey(settings: Settings, engine: Engine, request: ReconvertRequest) -> Survey:
     """Read the source's tree once and choose the dataset. Writes nothing.
 
@@ -142,6 +144,7 @@ def _notes(discovery: Discovery) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+@uncollected
 def make_plan(
     engine: Engine,
     surveyed: Survey,

@@ -15,7 +15,7 @@ from contract.errors import LostLease, PreconditionFailed, PublishConflict, Zarr
 from contract.layout import events_key, index_key, manifest_key
 from db import datasets, documents, leases, recordings, stores
 from db.published import published_snapshot
-from tasks.publish.documents import Draft, EventsFile, comparable, manifest
+from tasks.publish.documents import Draft, EventsFile, comparable, made_from, manifest
 from tasks.publish.events_file import EventsStep, events_are_current, publish_events, put_back
 from tasks.publish.live import foreign, refuse_foreign
 from tasks.publish.removal import Removal, remove_unnamed
@@ -112,8 +112,9 @@ def publish(engine: Engine, target: Target, run: Run, edition: Edition, *, scrat
             draft.check(document)
         with _events_go_with_the_index(target, dataset.dataset_id, events):
             moved = work.move_index(live, document)
-        work.note(draft, snapshot.duration_s, moved, events)
-        manifest_failed = not work.publish_manifest(snapshot, events.file)
+        origin = made_from(snapshot, edition, target.addresses(dataset.dataset_id), events.file)
+        work.note(draft, snapshot.duration_s, moved, events, origin)
+        manifest_failed = not work.publish_manifest(snapshot, events.file, origin)
     work.remove_stale_events(events)
     removal = remove_unnamed(engine, target, run, dataset) if edition.remove_vanished else Removal()
     return Published(
@@ -199,7 +200,7 @@ class _Publication:
             "make sure that only one installation publishes it, and run again."
         )
 
-    def note(self, draft: Draft, duration_s: float, moved: _Moved, events: EventsStep) -> None:
+    def note(self, draft: Draft, duration_s: float, moved: _Moved, events: EventsStep, origin: str) -> None:
         """Note in one transaction that the index stands, and the events.parquet that it names."""
         edition = self._edition
         with self._engine.begin() as c:
@@ -213,7 +214,7 @@ class _Publication:
                 errors=edition.errors,
                 deterministic=edition.deterministic,
             )
-            self._note_document(c, index_key(self._dataset_id), moved.document, moved.etag)
+            self._note_document(c, index_key(self._dataset_id), moved.document, moved.etag, origin)
             if events.file is not None:
                 documents.note(
                     c,
@@ -227,7 +228,7 @@ class _Publication:
                     run_id=self._run.id,
                 )
 
-    def _note_document(self, c: Connection, key: str, document: bytes, etag: str) -> None:
+    def _note_document(self, c: Connection, key: str, document: bytes, etag: str, origin: str) -> None:
         documents.note(
             c,
             target=self._target.url,
@@ -236,10 +237,11 @@ class _Publication:
             size_bytes=len(document),
             sha256=hashlib.sha256(document).hexdigest(),
             comparable_sha256=comparable(document),
+            made_from=origin,
             run_id=self._run.id,
         )
 
-    def publish_manifest(self, snapshot: PublishedSnapshot, events: EventsFile | None) -> bool:
+    def publish_manifest(self, snapshot: PublishedSnapshot, events: EventsFile | None, origin: str) -> bool:
         """Bring manifest.json up to date; whether that succeeded. Nothing that readers rely on hangs on it."""
         key = manifest_key(self._dataset_id)
         try:
@@ -256,7 +258,7 @@ class _Publication:
             _log.warning("manifest.json of %s was not published: %s", self._dataset_id, error)
             return False
         with self._engine.begin() as c:
-            self._note_document(c, key, document, etag)
+            self._note_document(c, key, document, etag, origin)
         return True
 
     def remove_stale_events(self, events: EventsStep) -> None:
@@ -288,8 +290,8 @@ def is_current(engine: Engine, target: Target, edition: Edition) -> bool:
 
 def _documents_stand(target: Target, snapshot: PublishedSnapshot, edition: Edition) -> bool:
     dataset = edition.dataset
-    live = target.read(index_key(dataset.dataset_id))
-    if live is None or dataset.published is None or live.etag != dataset.published.index_etag:
+    etag = target.etag(index_key(dataset.dataset_id))
+    if etag is None or dataset.published is None or etag != dataset.published.index_etag:
         return False
     events = None
     if snapshot.events_row_count:
@@ -299,8 +301,22 @@ def _documents_stand(target: Target, snapshot: PublishedSnapshot, edition: Editi
         events = EventsFile(row.row_count, row.size_bytes)
     elif target.etag(events_key(dataset.dataset_id)) is not None:
         return False
-    draft = Draft(snapshot, edition, target.addresses(dataset.dataset_id))
+    origin = made_from(snapshot, edition, target.addresses(dataset.dataset_id), events)
+    keys = (index_key(dataset.dataset_id), manifest_key(dataset.dataset_id))
+    return all(_stands(target, snapshot, key, origin) for key in keys) or _built_anew(target, snapshot, edition, events)
+
+
+def _stands(target: Target, snapshot: PublishedSnapshot, key: str, origin: str) -> bool:
+    """Whether what stands at the key was written from these very rows."""
+    known = documents.find(snapshot.connection, target=target.url, key=key)
+    return known is not None and known.made_from == origin and known.etag == target.etag(key)
+
+
+def _built_anew(target: Target, snapshot: PublishedSnapshot, edition: Edition, events: EventsFile | None) -> bool:
+    """Whether index and manifest would come out as they stand."""
+    dataset_id = edition.dataset.dataset_id
+    live, stated = target.read(index_key(dataset_id)), target.read(manifest_key(dataset_id))
+    draft = Draft(snapshot, edition, target.addresses(dataset_id))
     if _differs(live, draft.index(events.row_count if events else None)):
         return False
-    stated = target.read(manifest_key(dataset.dataset_id))
-    return stated is not None and not _differs(stated, manifest(snapshot.manifest(), edition, events))
+    return not _differs(stated, manifest(snapshot.manifest(), edition, events))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from contract.codes import FAILURE_SENTENCES, PendingReason
@@ -16,14 +16,16 @@ from contract.times import utc_stamp
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from db.coverage import Coverage
     from db.published import FailureRow, ManifestRow, PendingRow, PublishedSnapshot
     from infra.storage.protocol import Addresses
     from tasks.publish.edition import Edition
 
-__all__ = ["Draft", "EventsFile", "comparable", "manifest"]
+__all__ = ["Draft", "EventsFile", "comparable", "made_from", "manifest"]
 
 _VOLATILE = re.compile(rb'"updated_utc":"[^"]*"|"errors":[0-9]+')
 _LISTS = b',"stores":['
+_NO_MOMENT = "1970-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,6 @@ class Draft:
     def __init__(self, snapshot: PublishedSnapshot, edition: Edition, addresses: Addresses) -> None:
         self._edition = edition
         self._addresses = addresses
-        self._local = addresses.data_base_kind == "local-http"
         self._biosigio_version = snapshot.biosigio_version
         self.coverage = snapshot.coverage
         self.not_attempted_count = 0
@@ -79,7 +80,8 @@ class Draft:
         ValueError
             The lists do not hold what the coverage says.
         """
-        return write_index(self._head(events_row_count), self._stores, self._failures, self._pending)
+        head = _head(self._edition, self._addresses, self.coverage, self._biosigio_version, events_row_count)
+        return write_index(head, self._stores, self._failures, self._pending)
 
     def check(self, document: bytes) -> None:
         """Check a document whole: schema, invariant, order, every path once.
@@ -89,37 +91,60 @@ class Draft:
         Refused
             It breaks its contract; the sentence names the field.
         """
-        parse(LocalIndex if self._local else Index, document)
+        parse(LocalIndex if _is_local(self._addresses) else Index, document)
 
-    def _head(self, events_row_count: int | None) -> LocalIndexHead:
-        edition, addresses, facts = self._edition, self._addresses, self._edition.dataset.facts
-        head = LocalIndexHead if self._local else IndexHead
-        return head.model_validate(
-            {
-                "dataset_id": edition.dataset.dataset_id,
-                "contract_base": addresses.contract_base,
-                "data_base": addresses.data_base,
-                "data_base_kind": "local-http" if self._local else "s3-public",
-                "s3_uri": addresses.s3_uri,
-                "s3_region": addresses.s3_region,
-                "s3_anonymous": addresses.s3_anonymous,
-                "source_commit": edition.source_commit,
-                "biosigio_version": self._biosigio_version,
-                "updated_utc": edition.updated_utc,
-                "doi": facts.doi,
-                "license": facts.license,
-                "citation": facts.citation,
-                "hed_version": facts.hed_version,
-                "discovered_count": self.coverage.discovered,
-                "store_count": self.coverage.stores,
-                "n_recordings": self.coverage.stores,
-                "errors": edition.errors,
-                "failure_count": self.coverage.failures,
-                "pending_count": self.coverage.pending,
-                "events_parquet": None if events_row_count is None else f"{addresses.data_base}events.parquet",
-                "events_row_count": events_row_count,
-            }
-        )
+
+def _is_local(addresses: Addresses) -> bool:
+    return addresses.data_base_kind == "local-http"
+
+
+def _head(
+    edition: Edition,
+    addresses: Addresses,
+    coverage: Coverage,
+    biosigio_version: str | None,
+    events_row_count: int | None,
+) -> LocalIndexHead:
+    facts = edition.dataset.facts
+    head = LocalIndexHead if _is_local(addresses) else IndexHead
+    return head.model_validate(
+        {
+            "dataset_id": edition.dataset.dataset_id,
+            "contract_base": addresses.contract_base,
+            "data_base": addresses.data_base,
+            "data_base_kind": "local-http" if _is_local(addresses) else "s3-public",
+            "s3_uri": addresses.s3_uri,
+            "s3_region": addresses.s3_region,
+            "s3_anonymous": addresses.s3_anonymous,
+            "source_commit": edition.source_commit,
+            "biosigio_version": biosigio_version,
+            "updated_utc": edition.updated_utc,
+            "doi": facts.doi,
+            "license": facts.license,
+            "citation": facts.citation,
+            "hed_version": facts.hed_version,
+            "discovered_count": coverage.discovered,
+            "store_count": coverage.stores,
+            "n_recordings": coverage.stores,
+            "errors": edition.errors,
+            "failure_count": coverage.failures,
+            "pending_count": coverage.pending,
+            "events_parquet": None if events_row_count is None else f"{addresses.data_base}events.parquet",
+            "events_row_count": events_row_count,
+        }
+    )
+
+
+def made_from(snapshot: PublishedSnapshot, edition: Edition, addresses: Addresses, events: EventsFile | None) -> str:
+    """Names what index.json and manifest.json of a snapshot are written from, but for the moment and the run's errors.
+
+    Equal for two snapshots means that their documents are comparable; neither need be built to know it.
+    """
+    still = replace(edition, updated_utc=_NO_MOMENT, errors=0)
+    row_count = None if events is None else events.row_count
+    head = _head(still, addresses, snapshot.coverage, snapshot.biosigio_version, row_count)
+    size = None if events is None else events.size_bytes
+    return hashlib.sha256(b"%b\0%a\0%b" % (dump(head), size, snapshot.version().encode())).hexdigest()
 
 
 def _failure(row: FailureRow) -> bytes:

@@ -284,6 +284,7 @@ CREATE TABLE documents (
     size_bytes BIGINT NOT NULL,
     sha256 TEXT NOT NULL,
     comparable_sha256 TEXT NOT NULL,
+    made_from TEXT,
     row_count BIGINT,
     run_id UUID,
     written_at TIMESTAMP WITH TIME ZONE DEFAULT zarrmill_now() NOT NULL,

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from fabricated import tree_of
 from press import COMMIT, EVENTS, Press, requested, zarr_of
+from sqlalchemy import event
 from state_bench import path_of, planned
 
 from contract.codes import FailureCode, PendingReason
@@ -117,6 +118,30 @@ def test_publishing_again_without_a_change_writes_no_document(press: Press) -> N
     assert identity(press) == before
     assert not published.changed
     assert is_current(press.engine, press.target, press.edition())
+
+
+def test_to_know_that_documents_are_current_takes_no_entry_out_of_the_database(press: Press) -> None:
+    press.plan("01", "02", "03")
+    press.convert("01", "02")
+    press.publish()
+    asked: list[str] = []
+
+    def note(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
+        asked.append(statement)
+
+    event.listen(press.engine, "before_cursor_execute", note)
+    try:
+        assert is_current(press.engine, press.target, press.edition())
+        few = len(asked)
+        assert not [one for one in asked if "s.entry" in one.replace("md5(s.entry)", "")]
+        with press.begin() as c:
+            datasets.set_facts(c, dataset=press.dataset, facts=DatasetFacts(license="CC0"))
+        asked.clear()
+        assert not is_current(press.engine, press.target, press.edition())
+        assert [one for one in asked if "s.entry" in one.replace("md5(s.entry)", "")], "this listener sees entries"
+    finally:
+        event.remove(press.engine, "before_cursor_execute", note)
+    assert few < 15
 
 
 @pytest.mark.parametrize("change", ["licence", "commit", "store", "failure", "vanished"])
