@@ -8,6 +8,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from tasks.bids.entities import split_extension
+from tasks.bids.scope import printable
 from tasks.sources.annex import POINTER_LIMIT_BYTES, key_of_link, key_of_pointer, key_size_bytes
 from tasks.sources.protocol import Absence, TreeEntry
 
@@ -64,7 +65,7 @@ def _linked(root: str, full: str, path: str, *, hash_signals: bool) -> TreeEntry
         behind = os.stat(target)  # noqa: PTH116 - texts, as above
     except PermissionError:
         # Not "nothing there": the attempt will meet it again, as a condition of the machine.
-        return TreeEntry(None, f"annex:{key}" if key else f"link:{text}")
+        return TreeEntry(None, f"annex:{key}" if key else f"link:{printable(text)}")
     except OSError:
         behind = None
     if key is not None:
@@ -72,11 +73,11 @@ def _linked(root: str, full: str, path: str, *, hash_signals: bool) -> TreeEntry
         here = behind is not None and target.endswith(f"/{key}")
         return TreeEntry(key_size_bytes(key), f"annex:{key}", None if here else Absence.NOT_FETCHED)
     if behind is None:
-        return TreeEntry(None, f"link:{text}", Absence.DANGLING)
+        return TreeEntry(None, f"link:{printable(text)}", Absence.DANGLING)
     if not stat.S_ISREG(behind.st_mode):
         return None
     if not target.startswith(f"{root.rstrip('/')}/"):
-        return TreeEntry(behind.st_size, f"link:{text}", Absence.OUTSIDE)
+        return TreeEntry(behind.st_size, f"link:{printable(text)}", Absence.OUTSIDE)
     return _regular(full, path, behind, hash_signals=hash_signals)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,23 @@ from tasks.bids.entities import split_extension
 from tasks.bids.scope import EXCLUDED_SEGMENTS, printable
 from tasks.formats.registry import endings
 from tasks.plan.fingerprint import pairs_encoding
+from tasks.sources.annexed import Annexed
 from tasks.sources.content import entry_of
 from tasks.sources.git_checkout import head_commit
-from tasks.sources.protocol import ABSENCE_SENTENCES, Problem, absence_code
+from tasks.sources.protocol import (
+    ABSENCE_SENTENCES,
+    UNKNOWN_BYTES,
+    Absence,
+    Problem,
+    SourceAddress,
+    SourceChanged,
+    absence_code,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from tasks.sources.annexed import KeyStore
     from tasks.sources.protocol import TreeEntry
 
 __all__ = ["FolderSource"]
@@ -36,12 +47,24 @@ class FolderSource:
         Identify signals by their bytes too, not by size and times.
     allow_dirty
         In a git checkout, name the state by the hash of its files instead of refusing uncommitted changes.
+    store, annex_url
+        Where content is that git-annex knows and this folder does not hold, and its address.
     """
 
-    def __init__(self, folder: Path, *, hash_signals: bool = False, allow_dirty: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        hash_signals: bool = False,
+        allow_dirty: bool = False,
+        store: KeyStore | None = None,
+        annex_url: str | None = None,
+    ) -> None:
         # two ways to write one folder are one source
         self._root = folder.resolve()
         self.url = str(self._root)
+        self.address = SourceAddress(url=self.url, annex=annex_url)
+        self._annexed = Annexed(None, store)
         self._hash_signals = hash_signals
         self._allow_dirty = allow_dirty
         self._walked: tuple[dict[str, TreeEntry], tuple[Problem, ...]] | None = None
@@ -54,7 +77,7 @@ class FolderSource:
         Refused
             A folder cannot be listed: its recordings would look as if they were gone.
         """
-        return self._walk()[0]
+        return {path: self._reachable(entry) for path, entry in self._walk()[0].items()}
 
     def left_out(self) -> tuple[Problem, ...]:
         """Links to folders, devices and sockets, and empty folder recordings."""
@@ -75,19 +98,37 @@ class FolderSource:
     def read(self, path: str) -> bytes:
         """The content of a file. Raises OSError, also when the content is not here."""
         entry = self._entry(path, hash_signals=False)
+        if self._is_elsewhere(entry):
+            return self._annexed.read(entry.content_id.removeprefix("annex:"), name=printable(path))
         if entry.absent is not None:
             raise FileNotFoundError(f"{printable(path)} {ABSENCE_SENTENCES[entry.absent]}")
         return (self._root / path).read_bytes()
 
-    def fetch(self, paths: Iterable[str], scratch: Path) -> None:
+    def header_folder(self, inputs: Mapping[str, str], scratch: Path) -> Path | None:  # noqa: ARG002 - of the Protocol
+        """The folder itself, unless content of these files has to be fetched."""
+        return None if any(self._is_elsewhere(self._walk()[0][path]) for path in inputs) else self._root
+
+    def copied_bytes(self, paths: Iterable[str]) -> int:
+        """Bytes of annexed content that is not here; everything else is linked to."""
+        entries = [self._walk()[0][path] for path in paths]
+        sizes = [entry.size_bytes for entry in entries if self._is_elsewhere(entry)]
+        return sum(UNKNOWN_BYTES if size is None else size for size in sizes)
+
+    def fetch(self, inputs: Mapping[str, str], scratch: Path) -> None:
         """Links below ``scratch`` to the files themselves, under their names in the dataset; see ``Source.fetch``."""
-        for path in paths:
-            entry = self._entry(path, hash_signals=False)
+        for path in inputs:
+            try:
+                entry = self._entry(path, hash_signals=False)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise SourceChanged(f"{printable(path)} is gone") from error
+            link = scratch / path
+            link.parent.mkdir(parents=True, exist_ok=True)
+            if self._is_elsewhere(entry):
+                self._annexed.fetch(entry.content_id.removeprefix("annex:"), link, name=printable(path))
+                continue
             if entry.absent is not None:
                 detail = f"{printable(path)} {ABSENCE_SENTENCES[entry.absent]}"
                 raise RecordingFailed(absence_code(entry.absent), detail=detail)
-            link = scratch / path
-            link.parent.mkdir(parents=True, exist_ok=True)
             link.unlink(missing_ok=True)
             link.symlink_to(os.path.realpath(self._root / path))
 
@@ -108,6 +149,13 @@ class FolderSource:
         if entry is None:
             raise FileNotFoundError(f"{printable(path)} is not a file")
         return entry
+
+    def _is_elsewhere(self, entry: TreeEntry) -> bool:
+        """Whether the content is not here and may be found by its key."""
+        return entry.absent is Absence.NOT_FETCHED and self._annexed.may_have(entry.content_id.removeprefix("annex:"))
+
+    def _reachable(self, entry: TreeEntry) -> TreeEntry:
+        return replace(entry, absent=None) if self._is_elsewhere(entry) else entry
 
     def _walk(self) -> tuple[dict[str, TreeEntry], tuple[Problem, ...]]:
         if self._walked is None:

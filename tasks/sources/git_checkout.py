@@ -5,30 +5,23 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
 from contract.errors import Refused
 from tasks.bids.scope import is_excluded, printable
+from tasks.sources.git_command import first_line, git, nul_separated, without_filters
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    import subprocess
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
 __all__ = ["head_commit"]
 
 _WAY_OUT = "or pass --allow-dirty to publish under a hash of the files instead"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_LEADING_ELSEWHERE = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_NAMESPACE",
-    "GIT_OBJECT_DIRECTORY",
-)
 _NAMED = 5
-_TIMEOUT_S = 600.0
+_SUBMODULE = "160000 "
 
 
 def head_commit(root: Path, matters: Collection[str]) -> str | None:
@@ -50,9 +43,8 @@ def head_commit(root: Path, matters: Collection[str]) -> str | None:
         )
     if not _is_toplevel(root):
         return None
-    head = _git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    commit = head.stdout.decode("ascii", "replace").strip()
-    if head.returncode or not commit:
+    commit = _head(root)
+    if not commit:
         raise Refused(f"The git checkout {root} has no commit yet: commit the dataset, {_WAY_OUT}.")
     if not _COMMIT.fullmatch(commit):
         raise Refused(
@@ -67,7 +59,7 @@ def head_commit(root: Path, matters: Collection[str]) -> str | None:
 
 
 def _is_toplevel(root: Path) -> bool:
-    answer = _git(root, "rev-parse", "--show-toplevel")
+    answer = git(root, "rev-parse", "--show-toplevel")
     if answer.returncode and b"not a git repository" in answer.stderr:
         return False
     if answer.returncode:
@@ -75,58 +67,54 @@ def _is_toplevel(root: Path) -> bool:
     return os.path.realpath(os.fsdecode(answer.stdout.removesuffix(b"\n"))) == str(root)
 
 
+def _head(root: Path) -> str:
+    answer = git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    return "" if answer.returncode else answer.stdout.decode("ascii", "replace").strip()
+
+
 def _differing(root: Path, matters: Collection[str]) -> set[str]:
     """Paths that matter and are changed or unknown to git, and raw paths that git has and the folder has not."""
-    tracked = set(_paths(_asked(root, "ls-files", "-z", "--recurse-submodules")))
-    differing = {path for path in matters if path not in tracked}
-    status = _asked(root, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
-    for line in _paths(status):
+    tracked: set[str] = set()
+    submodules: list[tuple[str, str]] = []
+    for line in nul_separated(_asked(root, "ls-files", "--stage", "-z")):
+        what, _, path = line.partition("\t")
+        if what.startswith(_SUBMODULE):
+            submodules.append((path, what.split()[1]))
+        else:
+            tracked.add(path)
+    within = {path: _below(path, matters) for path, _ in submodules}
+    elsewhere = {f"{path}/{inner}" for path, inners in within.items() for inner in inners}
+    differing = {path for path in matters if path not in tracked and path not in elsewhere}
+    # submodules are looked into below, each with its own filters turned off
+    how = ("--porcelain=v1", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=all")
+    for line in nul_separated(_asked(root, "status", *how, settings=without_filters(root))):
         state, path = line[:2], line[3:]
         if path in matters or ("D" in state and not is_excluded(path)):
             differing.add(path)
-        else:
-            # A submodule is one line, whatever changed inside it.
-            differing.update(inner for inner in matters if inner.startswith(f"{path}/"))
+    for path, recorded in submodules:
+        if within[path]:
+            differing.update(f"{path}/{inner}" for inner in _differing_inside(root / path, recorded, within[path]))
     return differing
 
 
-def _paths(listing: bytes) -> list[str]:
-    return [os.fsdecode(entry) for entry in listing.split(b"\0") if entry]
+def _differing_inside(submodule: Path, recorded: str, matters: Collection[str]) -> Iterable[str]:
+    """As ``_differing``, for a submodule that should stand at the commit ``recorded``."""
+    at_it = os.path.lexists(submodule / ".git") and _is_toplevel(submodule) and _head(submodule) == recorded
+    return _differing(submodule, matters) if at_it else matters
 
 
-def _asked(root: Path, *arguments: str) -> bytes:
-    answer = _git(root, *arguments)
+def _below(folder: str, paths: Iterable[str]) -> list[str]:
+    return [path.removeprefix(f"{folder}/") for path in paths if path.startswith(f"{folder}/")]
+
+
+def _asked(root: Path, *arguments: str, settings: Iterable[str] = ()) -> bytes:
+    answer = git(root, *arguments, settings=settings)
     if answer.returncode:
         raise _unanswered(root, answer)
     return answer.stdout
 
 
 def _unanswered(root: Path, answer: subprocess.CompletedProcess[bytes]) -> Refused:
-    first = answer.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-    return Refused(f"git could not say whether {root} is as committed ({first}): mend the checkout, {_WAY_OUT}.")
-
-
-def _git(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    # Variables that a hook or a shell of the caller left would lead git elsewhere. The folder is not ours: no hook and no
-    # monitor of its configuration runs, and no lock is left in it.
-    command = [
-        "env",
-        *(f"--unset={name}" for name in _LEADING_ELSEWHERE),
-        f"GIT_CEILING_DIRECTORIES={root.parent}",
-        "LC_ALL=C",
-    ]
-    command += [
-        "git",
-        "--no-optional-locks",
-        "-c",
-        "core.fsmonitor=false",
-        "-c",
-        "core.hooksPath=/dev/null",
-        *arguments,
-    ]
-    try:
-        return subprocess.run(
-            command, cwd=root, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Refused(f"git does not answer in {root} ({error}): mend the checkout, {_WAY_OUT}.") from error
+    return Refused(
+        f"git could not say whether {root} is as committed ({first_line(answer)}): mend the checkout, {_WAY_OUT}."
+    )

@@ -12,7 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["ABSENCE_SENTENCES", "Absence", "Problem", "Source", "TreeEntry", "absence_code"]
+__all__ = [
+    "ABSENCE_SENTENCES",
+    "UNKNOWN_BYTES",
+    "Absence",
+    "Problem",
+    "Source",
+    "SourceAddress",
+    "SourceChanged",
+    "TreeEntry",
+    "absence_code",
+]
+
+UNKNOWN_BYTES = 1 << 32
+"""What a file of unknown size is charged on the scratch disk before it is fetched: never nothing."""
 
 
 class Absence(StrEnum):
@@ -35,6 +48,33 @@ def absence_code(absence: Absence) -> FailureCode:
     return FailureCode.ANNEX_OBJECT_MISSING if absence is Absence.NOT_FETCHED else FailureCode.FILE_READ_ERROR
 
 
+class SourceChanged(Exception):
+    """A file is no longer the one that was planned: the next look at the source finds out what it is now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceAddress:
+    """Where a source is and in which state, as a worker is told. Small, hashable, and without a secret.
+
+    Parameters
+    ----------
+    url
+        A folder or repository of this machine, or ``s3://bucket/prefix``.
+    commit
+        The commit that a repository is read at: what a person typed, or 40 hex characters once it is open. None reads a
+        folder as it lies there.
+    annex
+        ``s3://bucket/prefix`` below which ``objects/<key>`` hold what the local annex does not.
+    at
+        The moment that a bucket with versions is read at, ``YYYY-MM-DDTHH:MM:SSZ``; None for what it holds now.
+    """
+
+    url: str
+    commit: str | None = None
+    annex: str | None = None
+    at: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
     """One file of the dataset.
@@ -44,8 +84,8 @@ class TreeEntry:
     size_bytes
         Bytes of the content; None when nobody says (a git-annex key without a size).
     content_id
-        Changes whenever the content may have changed: ``sha256:…``, ``annex:<key>``, ``stat:…``, ``link:…``.
-        It is the same whether or not git-annex holds the content here.
+        Changes whenever the content may have changed: ``sha256:…``, ``git:<blob>``, ``annex:<key>``, ``s3:…``, ``stat:…``,
+        ``link:…``. It is the same whether or not git-annex holds the content here.
     absent
         Why there is no content to read; None when there is.
     """
@@ -68,6 +108,9 @@ class Source(Protocol):
 
     url: str
     """What ``open_source`` was given, made absolute; stored with the dataset."""
+
+    address: SourceAddress
+    """What a worker opens to find the same contents. ``fetch`` and ``unchanged`` of what it opens never read the tree."""
 
     def tree(self) -> Mapping[str, TreeEntry]:
         """Every file, by its path relative to the dataset, read in one pass and kept."""
@@ -93,16 +136,36 @@ class Source(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """The content of a sidecar. Raises OSError, also when the content is not here."""
+        """The content of a sidecar, annexed ones too. Raises OSError, also when the content is not here."""
         ...
 
-    def fetch(self, paths: Iterable[str], scratch: Path) -> None:
-        """Make ``paths`` readable below ``scratch`` under their own names; cheap where links will do.
+    def header_folder(self, inputs: Mapping[str, str], scratch: Path) -> Path | None:
+        """A folder below which these files can be read now under their own names, for their headers.
+
+        None where that would take a download or a large copy. ``scratch`` may be filled for it.
+        """
+        ...
+
+    def copied_bytes(self, paths: Iterable[str]) -> int:
+        """Bytes that ``fetch`` of these paths writes; what it links costs none."""
+        ...
+
+    def fetch(self, inputs: Mapping[str, str], scratch: Path) -> None:
+        """Make files readable below ``scratch`` under their own names; cheap where links will do.
+
+        Parameters
+        ----------
+        inputs
+            Path -> content id, as the tree had it.
 
         Raises
         ------
         RecordingFailed
             ``annex_object_missing``: the archive does not hold a file's content.
+        SourceChanged
+            A file is not what its content id says any more.
+        NotNow
+            Whatever holds the content does not answer, or answered with something else.
         OSError
             The machine could not do it.
         """
