@@ -11,6 +11,7 @@ from cli.options import (
     DEFAULT_REBUILD_ON,
     AllowDirty,
     AsJson,
+    Commit,
     DatasetArgument,
     DatasetId,
     Hash,
@@ -70,6 +71,7 @@ def plan(
     rebuild_on: RebuildOn = DEFAULT_REBUILD_ON,
     hash_signals: Hash = False,
     allow_dirty: AllowDirty = False,
+    commit: Commit = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -86,6 +88,7 @@ def plan(
             rebuild_on=rebuild_on,
             hash_signals=hash_signals,
             allow_dirty=allow_dirty,
+            commit=commit,
         )
         from cli.plan import show_plan
 
@@ -104,6 +107,7 @@ def convert(
     rebuild_on: RebuildOn = DEFAULT_REBUILD_ON,
     hash_signals: Hash = False,
     allow_dirty: AllowDirty = False,
+    commit: Commit = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 3 when anything is pending or failed.")] = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -118,6 +122,7 @@ def convert(
             rebuild_on=rebuild_on,
             hash_signals=hash_signals,
             allow_dirty=allow_dirty,
+            commit=commit,
             workers=workers,
             memory=memory,
         )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from flows.request import ReconvertRequest
 
 __all__ = [
-    "AllowDirty", "AsJson", "DatasetArgument", "DatasetId", "Hash", "Memory", "Mode", "ModeOption", "RebuildOn",
+    "AllowDirty", "AsJson", "Commit", "DatasetArgument", "DatasetId", "Hash", "Memory", "Mode", "ModeOption", "RebuildOn",
     "Source", "Target", "Verbose", "Workers", "read_rebuild_on", "read_request",
 ]  # fmt: skip
 
@@ -20,7 +20,14 @@ DEFAULT_REBUILD_ON = "options,engine"
 
 Mode = Literal["auto", "full", "retry-pending"]
 
-Source = Annotated[str, typer.Argument(metavar="SOURCE", help="The BIDS dataset: a folder.", show_default=False)]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="The BIDS dataset: a folder or a git repository.",
+        show_default=False,
+    ),
+]
 DatasetArgument = Annotated[
     str, typer.Argument(metavar="DATASET", help="The dataset's id, such as xx000001.", show_default=False)
 ]
@@ -54,6 +61,14 @@ Hash = Annotated[
 AllowDirty = Annotated[
     bool,
     typer.Option("--allow-dirty", help="Take a git checkout with uncommitted changes; its tree hash is the commit."),
+]
+Commit = Annotated[
+    str | None,
+    typer.Option(
+        "--commit",
+        metavar="REF",
+        help="Read a git repository at this commit, branch or tag instead of the files that lie there.",
+    ),
 ]
 Workers = Annotated[
     int | None,
@@ -99,6 +114,7 @@ def read_request(
     rebuild_on: str,
     hash_signals: bool,
     allow_dirty: bool,
+    commit: str | None = None,
     workers: int | None = None,
     memory: str | None = None,
 ) -> ReconvertRequest:
@@ -129,4 +145,5 @@ def read_request(
         rebuild_on=read_rebuild_on(rebuild_on),
         hash_signals=hash_signals,
         allow_dirty=allow_dirty,
+        commit=commit,
     )

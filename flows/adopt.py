@@ -48,7 +48,7 @@ def adopt(settings: Settings, *, dataset_id: str, source: str, target: str) -> A
     if not is_dataset_id(dataset_id):
         raise Refused(f"{dataset_id!r} is no dataset id: two lower-case letters and six digits, such as xx000001.")
     place = open_target(target, settings)
-    origin = open_source(source)
+    origin = open_source(source, settings)
     key = index_key(dataset_id)
     live = place.read(key)
     if live is None:

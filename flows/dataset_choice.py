@@ -27,7 +27,7 @@ class Choice:
 
 
 def choose(c: Connection, *, given: str | None, source: str, target: str) -> Choice:
-    """The id given, else the folder's name when it is an id, else the one registered for this source, else the next free one.
+    """The id given, else the folder's name (of a bare clone without its ``.git``) when it is an id, else the one registered for this source, else the next free one.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def choose(c: Connection, *, given: str | None, source: str, target: str) -> Cho
                 f"--dataset-id {given!r} is no dataset id: two lower-case letters and six digits, such as xx000001."
             )
         return Choice(dataset_id=given, registered=datasets.find(c, dataset_id=given, target=target))
-    name = PurePath(source).name
+    name = PurePath(source).name.removesuffix(".git")
     if is_dataset_id(name):
         found = datasets.find(c, dataset_id=name, target=target)
         if found is not None and found.source != source:

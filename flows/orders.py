@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from contract.errors import NotNow, RecordingFailed
 from contract.layout import store_url
 from contract.store import Provenance
 from contract.times import utc_stamp
@@ -15,6 +13,7 @@ from flows.survey import current_versions
 from tasks.convert.order import ConversionOrder, Fingerprint
 from tasks.formats import load
 from tasks.formats.protocol import Route
+from tasks.plan.header import header_at_source
 from tasks.plan.learning import learn
 from tasks.plan.projection import NOTHING_LEARNT, project
 
@@ -49,12 +48,9 @@ def projection_of(
     """What one recording's conversion will need, from its header where that can be read where it lies."""
     one = load()[recording.format]
     size_bytes = recording.size_bytes if recording.size_known else 0
-    try:
-        header = one.header(Path(surveyed.source.url) / recording.path)
-    except (RecordingFailed, NotNow, OSError):
-        # the attempt itself says what is wrong with it, and is charged by size until then
-        header = None
-    return project(one, header, size_bytes, recording.modality, learnt=learnt)
+    header = header_at_source(surveyed.source, one, recording)
+    fetched = surveyed.source.copied_bytes(recording.inputs())
+    return project(one, header, size_bytes, recording.modality, fetched_bytes=fetched, learnt=learnt)
 
 
 def orders(
@@ -92,7 +88,7 @@ def orders(
             run_number=run.number,
             dataset_id=dataset.dataset_id,
             recording=recording,
-            source=surveyed.source.url,
+            source=surveyed.source.address,
             inputs=one.inputs,
             fingerprint=_fingerprint(one.fingerprint, run.versions),
             provenance=_provenance(surveyed, dataset, store_url(base, recording.zarr)),

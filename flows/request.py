@@ -60,6 +60,12 @@ class ReconvertRequest:
         Read the bytes of signal files to tell whether they changed, not only size and times.
     allow_dirty
         Convert a git checkout with uncommitted changes; its commit is then the tree hash.
+    commit
+        The commit, branch or tag that a repository is read at; None reads the files of a folder as they lie there.
+    annex
+        ``s3://bucket/prefix`` with the contents that the local annex does not hold.
+    at
+        The moment that a bucket with versions is read at.
     """
 
     source: str
@@ -71,6 +77,9 @@ class ReconvertRequest:
     rebuild_on: frozenset[str] = frozenset({"options", "engine"})
     hash_signals: bool = False
     allow_dirty: bool = False
+    commit: str | None = None
+    annex: str | None = None
+    at: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from tasks.bids.discovery import discover_source
 from tasks.plan.fingerprint import options_fingerprint
 from tasks.plan.worklist import plan
 from tasks.publish.live import compare_live, refuse_foreign
-from tasks.sources import open_source
+from tasks.sources import SourceAddress, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -86,7 +86,12 @@ def survey(settings: Settings, engine: Engine, request: ReconvertRequest) -> Sur
     Refused
         The source, the target or the dataset id cannot be used.
     """
-    source = open_source(request.source, hash_signals=request.hash_signals, allow_dirty=request.allow_dirty)
+    source = open_source(
+        SourceAddress(url=request.source, commit=request.commit, annex=request.annex, at=request.at),
+        settings,
+        hash_signals=request.hash_signals,
+        allow_dirty=request.allow_dirty,
+    )
     target = open_target(request.target, settings)
     discovery = discover_source(source)
     _check_places(source.url, target.url)

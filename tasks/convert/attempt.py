@@ -33,6 +33,7 @@ from tasks.convert.verdict import Verdict, VerdictKind, classify, classify_exit
 from tasks.convert.worker_room import WorkerRoom, stage_key, worker_room
 from tasks.events.rows import have_a_sample
 from tasks.formats.protocol import Route
+from tasks.sources.protocol import SourceChanged
 
 __all__ = ["Assignment", "Converted", "Fetched", "Outcome", "abandon", "convert", "fetch", "upload"]
 
@@ -99,10 +100,6 @@ class Converted:
     store: ConvertedStore
 
 
-class _SourceChanged(Exception):
-    pass
-
-
 def fetch(assignment: Assignment) -> Fetched | AttemptReport:
     """The attempt with its inputs in scratch, or its report."""
     order = assignment.order
@@ -111,10 +108,7 @@ def fetch(assignment: Assignment) -> Fetched | AttemptReport:
 
     def work(_held: HeldAttempt) -> Fetched:
         scratch = room.scratch.make(order.attempt_id)
-        try:
-            room.source(order.source).fetch(order.recording.inputs(), scratch / "source")
-        except FileNotFoundError as error:
-            raise _SourceChanged from error
+        room.source(order.source).fetch(dict(order.inputs), scratch / "source")
         primary = scratch / "source" / order.recording.members[0]
         if primary.is_file():
             fetched.primary_bytes = primary.stat().st_size
@@ -163,7 +157,7 @@ def upload(converted: Converted | AttemptReport) -> AttemptReport:
 
     def work(held: HeldAttempt) -> AttemptReport:
         if not room.source(order.source).unchanged(dict(order.inputs)):
-            raise _SourceChanged
+            raise SourceChanged
         try:
             row = publish_store(
                 lambda statement: _edge(held, room, statement),
@@ -248,7 +242,7 @@ def _end(room: WorkerRoom, held: HeldAttempt | None, fetched: Fetched, error: Ba
 def _verdict_of(error: BaseException) -> Verdict:
     if isinstance(error, ChildLostError):
         return classify_exit(error.exit)
-    if isinstance(error, _SourceChanged):
+    if isinstance(error, SourceChanged):
         return Verdict(kind=VerdictKind.RELEASED, error="the source changed while it was converted")
     if isinstance(error, ChildRaisedError):
         explained = error.explained

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from contract.store import Provenance
     from tasks.bids.recording import DiscoveredRecording
     from tasks.formats.protocol import Route
+    from tasks.sources.protocol import SourceAddress
 
 __all__ = ["AttemptReport", "ConversionOrder", "ConvertedStore", "Fingerprint", "ObjectDigest"]
 
@@ -38,6 +39,8 @@ class ConversionOrder:
         (path, content id) of everything that decides the store, as planned; checked again before publishing.
     permitted_bytes
         What admission charges and the child is limited to.
+    source
+        Where the inputs are, and in which state (``tasks.sources.open_source``).
     target
         URL of the target (``infra.storage.open_target``).
     floor_bytes
@@ -51,7 +54,7 @@ class ConversionOrder:
     run_number: int
     dataset_id: str
     recording: DiscoveredRecording
-    source: str
+    source: SourceAddress
     inputs: tuple[tuple[str, str], ...]
     fingerprint: Fingerprint
     provenance: Provenance

@@ -24,7 +24,7 @@ from tasks.convert.child import ChildPool
 from tasks.convert.leases import HeldAttempt, LeaseKeeper
 from tasks.convert.scratch import WorkerScratch
 from tasks.sources import open_source
-from tasks.sources.protocol import Source
+from tasks.sources.protocol import Source, SourceAddress
 
 __all__ = ["STAGES", "WorkerRoom", "dask_setup", "dask_teardown", "stage_key", "worker_room"]
 
@@ -51,18 +51,18 @@ class WorkerRoom:
         self.pool = ChildPool(child_environment(inherited_environment()))
         self.leases = LeaseKeeper(self.engine, is_wanted=self._is_wanted, let_go=self._let_go)
         self._dask_worker = dask_worker
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[SourceAddress, Source] = {}
         self._sources_lock = threading.Lock()
         self._closed = threading.Event()
         self.scratch.tend(lambda _attempt_id: True)  # the room that a killed predecessor took is needed now
         threading.Thread(target=self._tend, name="zarrmill-tend", daemon=True).start()
 
-    def source(self, url: str) -> Source:
-        """The source at ``url``, opened once: opening asks git, using it looks at the files themselves."""
+    def source(self, address: SourceAddress) -> Source:
+        """The source at an address, opened once: opening asks git or a bucket, using it asks for contents alone."""
         with self._sources_lock:
-            if url not in self._sources:
-                self._sources[url] = open_source(url)
-            return self._sources[url]
+            if address not in self._sources:
+                self._sources[address] = open_source(address, self.settings)
+            return self._sources[address]
 
     def end_attempt(self, attempt_id: UUID) -> None:
         """Stop renewing an attempt and remove its scratch folder."""

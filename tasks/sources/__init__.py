@@ -1,3 +1,4 @@
 from tasks.sources.opening import open_source
+from tasks.sources.protocol import SourceAddress
 
-__all__ = ["open_source"]
+__all__ = ["SourceAddress", "open_source"]

@@ -67,6 +67,7 @@ class FolderSource:
         self._annexed = Annexed(None, store)
         self._hash_signals = hash_signals
         self._allow_dirty = allow_dirty
+        self._tree: dict[str, TreeEntry] | None = None
         self._walked: tuple[dict[str, TreeEntry], tuple[Problem, ...]] | None = None
 
     def tree(self) -> Mapping[str, TreeEntry]:
@@ -77,7 +78,9 @@ class FolderSource:
         Refused
             A folder cannot be listed: its recordings would look as if they were gone.
         """
-        return {path: self._reachable(entry) for path, entry in self._walk()[0].items()}
+        if self._tree is None:
+            self._tree = {path: self._reachable(entry) for path, entry in self._walk()[0].items()}
+        return self._tree
 
     def left_out(self) -> tuple[Problem, ...]:
         """Links to folders, devices and sockets, and empty folder recordings."""

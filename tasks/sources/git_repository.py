@@ -64,7 +64,9 @@ def resolve(root: Path, commit: str) -> str:
     answer = git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
     found = "" if answer.returncode else answer.stdout.decode("ascii", "replace").strip()
     if not found:
-        raise Refused(f"--commit {printable(commit)!r} is no commit of {root}: name a branch, a tag or a commit that it holds.")
+        raise Refused(
+            f"--commit {printable(commit)!r} is no commit of {root}: name a branch, a tag or a commit that it holds."
+        )
     if not _COMMIT.fullmatch(found):
         raise Refused(f"The commits of {root} are not named by 40 hex characters, as the documents need.")
     return found
@@ -114,7 +116,11 @@ class GitSource:
         """The content of a sidecar at this commit. Raises OSError, also when the content is not here."""
         entry = self.tree().get(check_relative(path))
         if entry is None or entry.absent is not None:
-            what = "is not a file of this commit" if entry is None or entry.absent is None else ABSENCE_SENTENCES[entry.absent]
+            what = (
+                "is not a file of this commit"
+                if entry is None or entry.absent is None
+                else ABSENCE_SENTENCES[entry.absent]
+            )
             raise FileNotFoundError(f"{printable(path)} {what}")
         kind, _, name = entry.content_id.partition(":")
         if kind == "annex":

@@ -99,7 +99,9 @@ def _raw(found: Iterable[Listed], problems: list[Problem]) -> Iterator[Listed]:
             continue
         segments = one.path.split("/")
         if any(segment in {"", ".", ".."} or segment.lower() == ".git" for segment in segments):
-            problems.append(Problem(printable(one.path), "has a name that could lead out of the dataset; it is not read"))
+            problems.append(
+                Problem(printable(one.path), "has a name that could lead out of the dataset; it is not read")
+            )
         elif one.mode == _SUBMODULE:
             problems.append(Problem(printable(one.path), "is a submodule, whose files are not read at a commit"))
         else:

@@ -1,4 +1,4 @@
-"""From what a person types to a source."""
+"""From what a person types, or a worker is told, to a source."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from contract.errors import Refused
+from tasks.sources.annexed import Annexed
 from tasks.sources.folder import FolderSource
+from tasks.sources.git_repository import GitSource, git_folder, resolve
+from tasks.sources.protocol import SourceAddress
 
 if TYPE_CHECKING:
+    from infra.settings import Settings
+    from tasks.sources.annexed import KeyStore
     from tasks.sources.protocol import Source
 
 __all__ = ["open_source"]
@@ -19,21 +24,49 @@ __all__ = ["open_source"]
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-def open_source(url: str, *, hash_signals: bool = False, allow_dirty: bool = False) -> Source:
-    """The dataset at a path or a ``file:///…`` URL.
+def open_source(
+    where: str | SourceAddress,
+    settings: Settings | None = None,
+    *,
+    hash_signals: bool = False,
+    allow_dirty: bool = False,
+) -> Source:
+    """The dataset at an address: a folder as it lies there, a repository at a commit, or a prefix of a bucket.
 
     Parameters
     ----------
+    where
+        A path, a ``file:///…`` or ``s3://…`` URL, or such an address with a commit, an annex or a moment beside it.
+    settings
+        How S3 services are reached; needed for addresses that name one.
     hash_signals
-        Identify signals by their bytes too (``--hash``).
+        Identify signals of a folder by their bytes too (``--hash``).
     allow_dirty
         Name the state of a git checkout by the hash of its files (``--allow-dirty``).
 
     Raises
     ------
     Refused
-        There is no folder that can be listed, or it is empty; the sentence says which.
+        There is nothing there that can be listed, or it is empty; the sentence says which.
     """
+    address = SourceAddress(url=where) if isinstance(where, str) else where
+    if address.at is not None:
+        raise Refused("--at names a moment of a bucket with versions, and SOURCE is a folder.")
+    folder = _folder(address.url)
+    store = _store(address.annex, settings)
+    commit = "HEAD" if address.commit is None and _is_bare(folder) else address.commit
+    if commit is None:
+        return FolderSource(
+            folder, hash_signals=hash_signals, allow_dirty=allow_dirty, store=store, annex_url=address.annex
+        )
+    root = folder.resolve()
+    objects = git_folder(root)
+    if objects is None:
+        raise Refused(f"SOURCE {address.url} is not the toplevel of a git repository, so it has no commit to read.")
+    return GitSource(root, resolve(root, commit), Annexed(objects, store), annex_url=address.annex)
+
+
+def _folder(url: str) -> Path:
     folder = Path(_local_path(url)).expanduser()
     try:
         with os.scandir(folder) as entries:
@@ -46,7 +79,19 @@ def open_source(url: str, *, hash_signals: bool = False, allow_dirty: bool = Fal
         raise Refused(f"SOURCE {url!r} cannot be listed: {getattr(error, 'strerror', None) or error}.") from error
     if empty:
         raise Refused(f"SOURCE {url} is an empty folder: give the folder of a BIDS dataset.")
-    return FolderSource(folder, hash_signals=hash_signals, allow_dirty=allow_dirty)
+    return folder
+
+
+def _is_bare(folder: Path) -> bool:
+    """Whether the folder looks like a bare repository, which holds no files to read as they lie there."""
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
+
+
+def _store(url: str | None, settings: Settings | None) -> KeyStore | None:
+    del settings
+    if url is None:
+        return None
+    raise Refused(f"--annex {url} is not supported")
 
 
 def _local_path(url: str) -> str:

@@ -12,6 +12,7 @@ from tasks.bids.recording import DiscoveredRecording, Sidecars
 from tasks.convert.order import ConversionOrder, ConvertedStore, Fingerprint
 from tasks.convert.recording import SOURCE_FOLDER, STORE_FOLDER, convert
 from tasks.formats.protocol import Route
+from tasks.sources import SourceAddress
 
 DATASET = "xx000001"
 
@@ -36,7 +37,7 @@ def order_for(recording: DiscoveredRecording) -> ConversionOrder:
         run_number=1,
         dataset_id=DATASET,
         recording=recording,
-        source="/source",
+        source=SourceAddress(url="/source"),
         inputs=(),
         fingerprint=Fingerprint(source="s", options="o", engine="3", biosigio="1"),
         provenance=Provenance(

@@ -26,7 +26,7 @@ from flows.fan_out import fan_out
 from tasks.bids.recording import DiscoveredRecording
 from tasks.convert.order import AttemptReport, ConversionOrder, Fingerprint
 from tasks.formats.protocol import Route
-from tasks.sources import open_source
+from tasks.sources import SourceAddress, open_source
 
 MB = 1 << 20
 SUPPORT = Path(__file__).resolve().parent
@@ -131,7 +131,7 @@ class Shop:
             "run_number": run.number,
             "dataset_id": self.dataset.dataset_id,
             "recording": recording,
-            "source": str(self.folder / "source"),
+            "source": SourceAddress(url=str(self.folder / "source")),
             "inputs": self._inputs(name),
             "fingerprint": Fingerprint(source="0" * 64, options="o1", engine="3", biosigio="1.2.13"),
             "provenance": Provenance(

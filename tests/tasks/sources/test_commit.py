@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+from git_dataset import commit_all, git
 
 from contract.errors import Refused
 from tasks.bids.discovery import discover_source
@@ -13,27 +13,6 @@ from tasks.sources import open_source
 
 EDF = "sub-01/eeg/sub-01_task-x_eeg.edf"
 TSV = "sub-01/eeg/sub-01_task-x_channels.tsv"
-
-
-def git(folder: Path, *arguments: str) -> str:
-    who = (
-        "-c",
-        "user.name=n",
-        "-c",
-        "user.email=e@example.org",
-        "-c",
-        "commit.gpgsign=false",
-        "-c",
-        "protocol.file.allow=always",
-    )
-    done = subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
-def commit_all(folder: Path) -> str:
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "x")
-    return git(folder, "rev-parse", "HEAD")
 
 
 def commit_of(folder: Path, **how: bool) -> str:

@@ -11,7 +11,7 @@ from contract.errors import RecordingFailed, Refused
 from tasks.bids.discovery import discover_source
 from tasks.sources import open_source
 from tasks.sources.folder import FolderSource
-from tasks.sources.protocol import Absence
+from tasks.sources.protocol import Absence, SourceChanged
 
 KEY = "SHA256E-s4096--0a1b.edf"
 EDF = "sub-01/eeg/sub-01_task-x_eeg.edf"
@@ -117,7 +117,7 @@ def test_an_unlocked_annex_pointer_is_never_read_as_content(dataset: Path) -> No
         with pytest.raises(FileNotFoundError, match="git-annex"):
             source.read(path)
         with pytest.raises(RecordingFailed) as failed:
-            source.fetch([path], dataset.parent / "scratch")
+            source.fetch({path: f"annex:{KEY}"}, dataset.parent / "scratch")
         assert failed.value.failure is FailureCode.ANNEX_OBJECT_MISSING
         assert path in str(failed.value.detail)
 
@@ -141,7 +141,7 @@ def test_links_inside_are_followed_and_links_to_nothing_or_outside_have_no_conte
     with pytest.raises(FileNotFoundError, match="leads out"):
         source.read("sub-01/meg/outside_channels.tsv")
     with pytest.raises(RecordingFailed) as failed:
-        source.fetch(["sub-01/meg/nothing_eeg.edf"], tmp_path / "scratch")
+        source.fetch({"sub-01/meg/nothing_eeg.edf": "link:gone.edf"}, tmp_path / "scratch")
     assert failed.value.failure is FailureCode.FILE_READ_ERROR
 
 
@@ -191,11 +191,11 @@ def test_fetching_makes_files_readable_under_their_own_names(dataset: Path, tmp_
     scratch = tmp_path / "scratch"
     paths = [EDF, TSV, "sub-01/eeg/a_eeg.edf"]
     for _ in range(2):
-        source.fetch(paths, scratch)
+        source.fetch(dict.fromkeys(paths, ""), scratch)
     assert [(scratch / path).read_bytes() for path in paths] == [b"edf" * 1000, b"name\nA\n", b"annexed"]
     assert sorted(str(path.relative_to(scratch)) for path in scratch.rglob("*") if not path.is_dir()) == sorted(paths)
-    with pytest.raises(FileNotFoundError):
-        source.fetch(["sub-01/eeg/gone_eeg.edf"], scratch)
+    with pytest.raises(SourceChanged):
+        source.fetch({"sub-01/eeg/gone_eeg.edf": ""}, scratch)
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../x", "", "a//b", "a\\b"])
@@ -203,7 +203,7 @@ def test_no_path_leads_out_of_the_dataset(dataset: Path, tmp_path: Path, path: s
     source = open_source(str(dataset))
     for act in (
         lambda: source.read(path),
-        lambda: source.fetch([path], tmp_path / "s"),
+        lambda: source.fetch({path: ""}, tmp_path / "s"),
         lambda: source.unchanged({path: "x"}),
     ):
         with pytest.raises(Refused):
