@@ -41,7 +41,7 @@ __all__ = [
     "view_path",
 ]
 
-ENGINE_VERSION = "3"
+ENGINE_VERSION = "4"
 """Generation of discovery and dispatch; changes only when discovery finds more, and then rebuilds every dataset."""
 CONVERSION_REVISION = 1
 """Our own part of the options fingerprint: raise it when the bytes of an unchanged recording's store change."""

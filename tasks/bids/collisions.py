@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["with_collisions"]
 
+_NO_READER = 1_000_000
 _DOCUMENTS = frozenset({"index.json", "manifest.json", "events.parquet"})
 
 
 def with_collisions(recordings: Iterable[DiscoveredRecording]) -> list[DiscoveredRecording]:
     """The recordings, all but one of each shared place with a ``store_path_collision`` verdict.
 
-    The recording whose format has the lowest ``precedence`` is served, of one format the first path. The two formats that
+    The recording whose format has the lowest ``precedence`` is served, of one format the first path; one that has a
+    verdict already claims nothing. The two formats that
     BIDS recommends for EEG come first, then by how faithfully the reader keeps units and labels.
 
     Shared is one store path (``x_eeg.set`` beside ``x_eeg.edf``); a store path inside another store (a recording below
@@ -37,10 +39,15 @@ def with_collisions(recordings: Iterable[DiscoveredRecording]) -> list[Discovere
     for store, claimants in by_store.items():
         first, *others = sorted(claimants, key=_precedence)
         served[store] = first
-        judged += [_refused(other, f"{first.path} claims the same store") for other in others]
+        if first.failure is not None:
+            judged += others  # nobody has the store, and each has its own reason
+        else:
+            judged += [_refused(other, f"{first.path} claims the same store") for other in others]
     for store, first in served.items():
         outer = next((served[prefix] for prefix in _prefixes(store) if prefix in served), None)
-        if outer is not None:
+        if first.failure is not None:
+            judged.append(first)
+        elif outer is not None and outer.failure is None:
             judged.append(_refused(first, f"the store of {outer.path} lies around this one's"))
         elif store.partition("/")[0] in _DOCUMENTS:
             judged.append(_refused(first, f"{store.partition('/')[0]} is the name of a published document"))
@@ -49,8 +56,8 @@ def with_collisions(recordings: Iterable[DiscoveredRecording]) -> list[Discovere
     return judged
 
 
-def _precedence(recording: DiscoveredRecording) -> tuple[int, str]:
-    return endings().precedence[recording.format], recording.path
+def _precedence(recording: DiscoveredRecording) -> tuple[bool, int, str]:
+    return recording.failure is not None, endings().precedence.get(recording.format, _NO_READER), recording.path
 
 
 def _refused(recording: DiscoveredRecording, detail: str) -> DiscoveredRecording:

@@ -13,6 +13,7 @@ from contract.layout import store_path
 from tasks.bids.collisions import with_collisions
 from tasks.bids.entities import parse_name, split_extension, split_path
 from tasks.bids.folders import EXCLUDED, FolderRecording, Folders
+from tasks.bids.other_formats import FOLDER_NAMES, Others, folder_of, is_marker
 from tasks.bids.recording import DiscoveredRecording, Discovery
 from tasks.bids.scope import EXCLUDED_SEGMENTS, calibration_kind, printable, unpublishable
 from tasks.bids.sidecars import SidecarIndex
@@ -22,6 +23,7 @@ from tasks.sources.protocol import Problem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from tasks.bids.other_formats import OtherRecording
     from tasks.sources.protocol import Source, TreeEntry
 
 __all__ = ["DATASET_FILES", "discover", "discover_source"]
@@ -96,6 +98,7 @@ class _Survey:
         self._inner: dict[FolderRecording, list[str]] = defaultdict(list)
         self._primaries: list[_Primary] = []
         self._splits: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+        self._others = Others()
         self._companions: dict[tuple[str, str], list[str]] = defaultdict(list)
 
     def look_at(self, path: str) -> None:
@@ -118,12 +121,15 @@ class _Survey:
             self._problem(path, f"{why}; {what}, rename it")
         elif calibration_kind(name) is not None:
             self.sidecars.add(path)
-        elif format_name is not None:
+        elif format_name is not None and not is_marker(stem, format_name):
+            self._others.known(folder, stem, lowered)
             self._primary(path, stem, lowered, format_name)
-        elif lowered in self._companion_endings:
-            self._companions[folder, stem.lower()].append(path)
         elif lowered in {".tsv", ".json"}:
             self.sidecars.add(path)
+        else:
+            if lowered in self._companion_endings:
+                self._companions[folder, stem.lower()].append(path)
+            self._others.look_at(path, folder, stem, lowered)
 
     def recordings(self) -> Iterable[DiscoveredRecording]:
         """Every recording found, once all paths were looked at."""
@@ -135,9 +141,31 @@ class _Survey:
             if (why := unpublishable(inner.path)) is not None:
                 self._problem(inner.path, f"{why}; this recording is not counted, rename it")
                 continue
+            if inner.format in FOLDER_NAMES:
+                yield self._without_reader(folder_of(inner.path, inner.format, sorted(paths)))
+                continue
             recording = self._finish(_Primary(inner.path, inner.format, tuple(sorted(paths))))
             odd = next((path for path in recording.members if unpublishable(path)), None)
             yield recording if odd is None else _unreadable(recording, odd)
+        for other in self._others.found():
+            yield self._without_reader(other)
+
+    def _without_reader(self, other: OtherRecording) -> DiscoveredRecording:
+        """Counted, and a failure at once; nothing is looked for beside it, because nothing will read it."""
+        store = store_path(other.path, other.extension)
+        parsed = parse_name(split_path(store)[1])
+        sizes = [self._tree[path].size_bytes for path in other.members]
+        return DiscoveredRecording(
+            path=other.path,
+            zarr=store,
+            format=other.format,
+            modality=parsed.modality,
+            entities=parsed.entities,
+            members=other.members,
+            size_bytes=sum(size for size in sizes if size is not None),
+            size_known=None not in sizes,
+            failure=(FailureCode.UNSUPPORTED_FORMAT, other.detail),
+        )
 
     def _primary(self, path: str, stem: str, extension: str, format_name: str) -> None:
         split = next((found for part in stem.split("_") if (found := _SPLIT.fullmatch(part))), None)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tasks.bids.entities import split_extension, split_path
+from tasks.bids.other_formats import FOLDERS, stands_for_a_recording
 from tasks.bids.scope import EXCLUDED_SEGMENTS
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class Folders:
 
     A 4D/BTi recording is a folder (never the top) that directly holds a file starting with ``c,rf`` and a file named
     exactly ``config``: BIDS gives it no extension, and ``config`` alone is everywhere (``.datalad/config``). Of nested
-    candidates the outermost wins: what lies inside a recording is part of it.
+    candidates the outermost wins: what lies inside a recording is part of it. A folder of a format without a reader
+    (``.mff``) is one too.
     """
 
     def __init__(self, paths: Iterable[str], formats: Mapping[str, str]) -> None:
@@ -67,7 +69,10 @@ class Folders:
     def _first_look(self, folder: str, name: str) -> FolderRecording | None:
         if name in EXCLUDED_SEGMENTS:
             return EXCLUDED
-        named = self._formats.get(split_extension(name)[1].lower())
+        ending = split_extension(name)[1].lower()
+        named = self._formats.get(ending)
+        if named is None and ending in FOLDERS and stands_for_a_recording(folder):
+            named = FOLDERS[ending]
         if named is not None:
             return FolderRecording(folder, named)
         return FolderRecording(folder, "bti") if folder in self._bti else None

@@ -106,4 +106,4 @@ def test_a_group_is_named_by_modality_and_served_rate(modality: str, rate: int) 
 def test_the_templates_and_the_geometry_are_those_of_the_contract() -> None:
     assert (layout.CHUNK_SECONDS, layout.SHARD_SECONDS, layout.VIEW_CHUNK_COLUMNS) == (4.0, 300.0, 1024)
     assert (layout.LAYOUT_LEVEL0, layout.LAYOUT_VIEW) == ("<zarr>/<group>/0", "<zarr>/<group>/view/<L>")
-    assert layout.ENGINE_VERSION == "3"
+    assert layout.ENGINE_VERSION == "4"

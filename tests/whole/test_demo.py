@@ -52,7 +52,7 @@ def test_coverage_balances_and_every_planted_problem_is_reported_as_what_it_is(d
     assert {entry["path"]: entry["code"] for entry in index["failures"]} == FAILED
     assert index["pending"] == []
     assert len(index["stores"]) == 9
-    assert (index["engine_version"], index["errors"]) == ("3", len(PLANTED_FAILURES))
+    assert (index["engine_version"], index["errors"]) == ("4", len(PLANTED_FAILURES))
     twin = next(entry for entry in index["failures"] if entry["path"] == COLLIDING[1])
     assert COLLIDING[0] in twin["detail"]
 

@@ -10,6 +10,7 @@ from trees import found, in_folder, only, tree_of
 from contract.codes import FailureCode
 from contract.errors import Refused
 from tasks.bids.discovery import discover, discover_source
+from tasks.bids.other_formats import OTHER_FORMATS, OtherFormat
 from tasks.formats.registry import endings, load
 from tasks.sources import open_source
 from tasks.sources.protocol import Absence, Problem, TreeEntry
@@ -30,10 +31,85 @@ def test_each_recording_extension_is_found_in_any_case_anywhere(extension: str) 
 
 
 @pytest.mark.parametrize(
-    "name", ["x_eeg.eeg", "x_eeg.fdt", "x_eeg.vmrk", "x.cnt", "x.nwb", "x.gz", ".edf", "edf", "x.edf.bak", "x.json"]
+    "name",
+    ["x_eeg.fdt", "x_eeg.vmrk", "x.raw", "x.csv", "x.mat", "x.gz", ".edf", "edf", "x.edf.bak", "x.json", "x_eeg.log"],
 )
 def test_other_files_are_no_recordings(name: str) -> None:
     assert paths(f"sub-01/eeg/{name}") == []
+
+
+class TestWithoutAReader:
+    def failed(self, *tree: str) -> dict[str, str]:
+        """Path of every recording with a verdict -> its code."""
+        return {r.path: r.failure[0].value for r in found(*tree).recordings if r.failure is not None}
+
+    @pytest.mark.parametrize("one", OTHER_FORMATS, ids=lambda one: one.name)
+    def test_every_format_is_seen_and_counted_once(self, one: OtherFormat) -> None:
+        for ending in one.endings:
+            for spelled in (ending, ending.upper()):
+                path = f"sub-01/eeg/sub-01_task-x_eeg{spelled}"
+                tree = in_folder(path, "info.xml", "deep/signal1.bin") if one.is_folder else [path]
+                recording = only(*tree, "sub-01/eeg/sub-01_task-x_channels.tsv", "sub-01/eeg/sub-01_task-x_eeg.json")
+                assert (recording.path, recording.format) == (path, one.name)
+                assert recording.zarr == "sub-01/eeg/sub-01_task-x_eeg.zarr"
+                assert (recording.modality, recording.entities) == ("eeg", {"sub": "01", "task": "x"})
+                assert recording.failure == (
+                    FailureCode.UNSUPPORTED_FORMAT,
+                    f"there is no reader for {one.words} ({ending})",
+                )
+                assert sorted(recording.members) == sorted(tree)
+                assert recording.sidecars.paths() == ()
+
+    def test_they_count_in_the_folders_of_recordings_or_by_their_suffix(self) -> None:
+        assert self.failed(
+            "sub-01/ieeg/x.nwb", "sub-01/beh/x.nwb", "stimuli/x.snirf", "phenotype/sub-01_nirs.snirf"
+        ) == {
+            "phenotype/sub-01_nirs.snirf": "unsupported_format",
+            "sub-01/ieeg/x.nwb": "unsupported_format",
+        }
+
+    def test_what_is_not_raw_is_not_counted(self) -> None:
+        assert self.failed("derivatives/sub-01/eeg/x_eeg.nwb", "sourcedata/sub-01/eeg/x.mff/info.xml") == {}
+
+    def test_endings_that_mean_many_things_need_the_name_of_a_recording(self) -> None:
+        folder = "sub-01/eeg"
+        tree = in_folder(folder, "sub-01_eeg.mat", "sub-01_layout.mat", "notes.csv", "sub-01_task-a_eeg.csv", "log.txt")
+        assert set(self.failed(*tree)) == {f"{folder}/sub-01_eeg.mat", f"{folder}/sub-01_task-a_eeg.csv"}
+
+    def test_what_belongs_to_a_recording_is_not_another_one(self) -> None:
+        folder = "sub-01/eeg"
+        tree = in_folder(folder, "a_eeg.edf", "a_eeg.mat", "a_eeg.csv", "a_eeg.eeg", "b_eeg.vhdr", "renamed.eeg")
+        assert self.failed(*tree) == {}
+        assert [r.path for r in found(*tree).recordings] == [f"{folder}/a_eeg.edf", f"{folder}/b_eeg.vhdr"]
+
+    def test_a_copy_in_a_format_with_a_reader_has_the_store(self) -> None:
+        tree = in_folder("sub-01/ieeg", "sub-01_ieeg.edf", "sub-01_ieeg.nwb")
+        assert self.failed(*tree) == {"sub-01/ieeg/sub-01_ieeg.nwb": "store_path_collision"}
+        tree = in_folder("sub-01/ieeg", "sub-01_ieeg.gdf", "sub-01_ieeg.nwb")
+        assert set(self.failed(*tree).values()) == {"unsupported_format"}
+
+    def test_a_folder_that_cannot_be_read_whole_does_not_keep_a_sound_file_from_its_store(self) -> None:
+        tree = ["s/x_meg.ds/x.meg4", "s/x_meg.ds/b\udcff", "s/x_meg.con"]
+        assert self.failed(*tree) == {"s/x_meg.ds": "store_path_collision"}
+
+    def test_files_of_one_stem_are_one_recording(self) -> None:
+        tree = in_folder("sub-01/ieeg", "a_ieeg.ns5", "a_ieeg.nev", "a_ieeg.ns3", "b_ieeg.nev")
+        recordings = found(*tree).recordings
+        assert [r.path.rpartition("/")[2] for r in recordings] == ["a_ieeg.nev", "b_ieeg.nev"]
+        assert len(recordings[0].members) == 3
+
+    def test_a_meg_folder_without_a_whole_recording_is_seen(self) -> None:
+        folder = "sub-01/meg/sub-01_task-x_meg"
+        for inside in (["config", "hs_file"], ["c,rfDC"], ["x.raw"]):
+            assert self.failed(*in_folder(folder, *inside)) == {folder: "unsupported_format"}
+        assert self.failed(*in_folder(folder, "config", "c,rfDC")) == {}
+        assert self.failed(*in_folder(folder, "x_meg.con", "x_markers.mrk", "x.elp")) == {}
+        assert self.failed(*in_folder(folder, "x.tsv", "README.md")) == {}
+        assert self.failed("sub-01/meg/sub-01_task-x_eeg/x.foo", "sub-01/x_meg/x.foo") == {}
+
+    def test_coil_positions_of_kit_are_no_recordings(self) -> None:
+        tree = in_folder("sub-01/meg", "sub-01_task-x_meg.sqd", "sub-01_task-x_markers.sqd", "sub-01_markers.mrk")
+        assert only(*tree).path == "sub-01/meg/sub-01_task-x_meg.sqd"
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_a_first_publication_accounts_for_every_recording(press: Press) -> None:
         (path_of("04"), PendingReason.INFRA_FAILURE, 1),
         (path_of("05"), PendingReason.NOT_ATTEMPTED, 0),
     ]
-    assert (index.engine_version, index.biosigio_version, index.errors) == ("3", "1.2.13", 2)
+    assert (index.engine_version, index.biosigio_version, index.errors) == ("4", "1.2.13", 2)
     assert index.source_commit == COMMIT
     assert index.events_row_count == published.events_row_count == 4
     assert (published.changed, published.not_attempted_count, published.duration_s) == (True, 1, 8.0)
