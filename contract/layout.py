@@ -6,9 +6,14 @@ Everything here is a pure function of its arguments. Paths use ``/`` and are rel
 from __future__ import annotations
 
 import re
+from decimal import Decimal
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from contract.errors import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 __all__ = [
     "CATALOG_KEY",
@@ -43,7 +48,7 @@ __all__ = [
 
 ENGINE_VERSION = "4"
 """Generation of discovery and dispatch; changes only when discovery finds more, and then rebuilds every dataset."""
-CONVERSION_REVISION = 1
+CONVERSION_REVISION = 2
 """Our own part of the options fingerprint: raise it when the bytes of an unchanged recording's store change."""
 
 DATASET_ID_PATTERN = r"^[a-z]{2}[0-9]{6}$"
@@ -152,9 +157,22 @@ def store_url(base: str, zarr: str) -> str:
     return f"{base}{quote(check_relative(zarr), safe='/')}/"
 
 
-def group_name(modality: str, rate_hz: float) -> str:
-    """Name of a channel group, ``eeg_250hz``; the rate is the served one, rounded as biosigIO rounds it (half to even)."""
-    return f"{modality.lower()}_{round(rate_hz)}hz"
+def group_name(modality: str, rate_hz: float, *, native_hz: float | None = None, taken: Container[str] = ()) -> str:
+    """Name of a channel group, ``eeg_250hz``, unlike every name in ``taken``.
+
+    The rate is the served one, rounded as biosigIO rounds it (half to even); one that rounds to nothing is written out,
+    ``eeg_0.1hz``. A group whose name is taken is told apart by its native rate, ``eeg_250hz_from512``, which is
+    written out when it is no whole number: ``eeg_250hz_from333.33``.
+    """
+    name = f"{modality.lower()}_{round(rate_hz) or _written_out(rate_hz)}hz"
+    if name not in taken:
+        return name
+    return f"{name}_from{_written_out(rate_hz if native_hz is None else native_hz)}"
+
+
+def _written_out(rate_hz: float) -> str:
+    """The shortest decimal that is this rate, without an exponent or a closing ``.0``."""
+    return f"{Decimal(repr(float(rate_hz))).normalize():f}"
 
 
 def level0_path(zarr: str, group: str) -> str:

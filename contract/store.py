@@ -16,6 +16,8 @@ from contract.layout import ENGINE_VERSION
 
 __all__ = [
     "ADDED_ROOT_ATTRIBUTES",
+    "LABELS_DEDUPLICATED",
+    "NOTE",
     "STORE_FORMAT",
     "STORE_FORMAT_VERSION",
     "VALUE_DESCRIPTIONS",
@@ -46,6 +48,13 @@ ADDED_ROOT_ATTRIBUTES = (
     "sidecar_notes",
 )
 """Root attributes that are ours; every other one is biosigIO's."""
+NOTE = (
+    "A serving copy. Array 0 of each group is the signal: at most at its modality's rate, anti-aliased, quantised to "
+    "int16. Arrays below view are envelopes for display, not for inference. The BIDS source stays authoritative."
+)
+"""The root attribute `note`, the same for every route by which a recording was converted."""
+LABELS_DEDUPLICATED = "channel_labels_deduplicated"
+"""Member of `recording_metadata`: labels that were changed because the file repeats them, with the file's own."""
 VALUE_DESCRIPTIONS = "value_descriptions"
 """Attribute of the events group, ours: event code to description."""
 

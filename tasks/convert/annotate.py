@@ -1,9 +1,10 @@
-"""What a store says beside biosigIO's own attributes: provenance, sidecar facts, true rates, and no local path."""
+"""What a store says beside biosigIO's own attributes: provenance, sidecar facts, and no local path."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from contract.store import LABELS_DEDUPLICATED
 from tasks.convert.match import ChannelsMatch, match_channels
 from tasks.convert.store import attributes, edit_attributes, read_groups, remove_group
 
@@ -13,11 +14,9 @@ if TYPE_CHECKING:
 
     from tasks.convert.gate import CountMismatch
     from tasks.convert.sidecars import Electrodes, ReadSidecars
-    from tasks.formats.protocol import Header
 
 __all__ = ["annotate", "disclose_mismatch"]
 
-_RENAMED = "channel_labels_deduplicated"
 _MOST_NOTES = 20
 
 
@@ -26,22 +25,17 @@ def annotate(
     *,
     source_path: str,
     source_format: str,
-    header: Header,
     sidecars: ReadSidecars,
     provenance: Mapping[str, Any],
     sss: Mapping[str, Any] | None,
 ) -> ChannelsMatch | None:
-    """Complete the attributes of a store that biosigIO has just written.
-
-    Both routes end with the same attributes: a streamed store is given what only the in-memory route knows.
+    """Complete the attributes of a store that the engine has just written.
 
     Returns
     -------
     ChannelsMatch or None
         How the names of channels.tsv and the labels meet; None when none was applied.
     """
-    for name in attributes(store)["channel_groups"]:
-        _true_rates(store / str(name), header)
     _events(store, sidecars)
     matched = _matched(store, sidecars)
     positions = None if sidecars.electrodes is None else _with_renamed(sidecars.electrodes.positions, store)
@@ -83,7 +77,7 @@ def _matched(store: Path, sidecars: ReadSidecars) -> ChannelsMatch | None:
 
 def _renamed(store: Path) -> Mapping[str, str]:
     """Labels that were changed because the file repeats them, each with the file's own."""
-    renamed = attributes(store).get("recording_metadata", {}).get(_RENAMED, {})
+    renamed = attributes(store).get("recording_metadata", {}).get(LABELS_DEDUPLICATED, {})
     return {str(label): str(original) for label, original in renamed.items()}
 
 
@@ -112,43 +106,3 @@ def _events(store: Path, sidecars: ReadSidecars) -> None:
     elif sidecars.value_descriptions is not None:
         described = dict(sidecars.value_descriptions)
         edit_attributes(store / "events", lambda values: values.update(value_descriptions=described))
-
-
-def _true_rates(group: Path, header: Header) -> None:
-    """Replace rates that biosigIO rounded to whole Hz by the true ones.
-
-    It resamples by the ratio of two whole rates, so 333.33 Hz becomes 333.33 x 250 / 333 = 250.2477 Hz and not the 250
-    it declares: an onset after one hour would be 3.6 s off. The group keeps its name.
-    """
-    served_whole = float(attributes(group)["rate"])
-    source_whole = float(attributes(group)["original_rate"])
-    source = header.rate_hz
-    if source is None or round(source) != source_whole:
-        source = source_whole
-    served = source * served_whole / source_whole if source != source_whole else served_whole
-
-    def group_values(values: dict[str, Any]) -> None:
-        values["rate"], values["original_rate"] = served, source
-        for row, channel in enumerate(values["channels"]):
-            channel["target_rate"] = served
-            channel["original_rate"] = _channel_rate(header, values, row, source)
-            if channel.get("prefilter", "n/a") == "n/a" and len(header.prefilters) == len(values["channels"]):
-                channel["prefilter"] = header.prefilters[row]
-
-    def level0(values: dict[str, Any]) -> None:
-        values["rate"], values["source_rate_hz"] = served, source
-
-    edit_attributes(group, group_values)
-    edit_attributes(group / "0", level0)
-    for stored in (g for g in read_groups(group.parent) if g.name == group.name):
-        for level in stored.view_shapes:
-            edit_attributes(
-                group / "view" / str(level),
-                lambda values: values.update(rate_effective=served / values["downsample_factor"]),
-            )
-
-
-def _channel_rate(header: Header, values: Mapping[str, Any], row: int, source: float) -> float:
-    """The rate a channel was recorded at, where the header tells it per channel and all channels are in this group."""
-    rates = header.channel_rates_hz
-    return rates[row] if len(rates) == len(values["channels"]) else source

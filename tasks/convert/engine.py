@@ -4,57 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contract.codes import FailureCode
 from contract.errors import RecordingFailed, ZarrmillError
-from contract.rates import RATE_CAPS_HZ
 from tasks.convert.conditions import is_machine_condition
-from tasks.formats.memory import READ_CHUNK_SECONDS
+from tasks.convert.held import hold
+from tasks.convert.merge import merged
+from tasks.convert.pieces import Part
+from tasks.convert.streamed import stream
+from tasks.formats.edf_split import split_by_rate
 from tasks.formats.protocol import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    import pandas as pd
+    from tasks.convert.pieces import EngineInput, Piece, WrittenGroup
 
-__all__ = ["EngineInput", "write_store"]
+__all__ = ["write_store"]
 
 _log = logging.getLogger("zarrmill.convert")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineInput:
-    """What biosigIO is given.
+def write_store(given: EngineInput, store: Path) -> tuple[WrittenGroup, ...]:
+    """Convert ``given`` into a new store; its groups in the order of the file's channels.
 
-    Parameters
-    ----------
-    target
-        The file or folder to read.
-    channels, events
-        Parsed sidecars; without an events.tsv an empty frame, so that markers inside the file are never used instead.
-    modality
-        From the BIDS suffix, put on every channel so that a reference or trigger lands in the recording's one group;
-        None leaves each channel's own.
-    scratch
-        An existing folder for the streaming route's mapped files.
-    """
-
-    target: Path
-    source_format: str
-    route: Route
-    modality: str | None
-    channels: pd.DataFrame | None
-    events: pd.DataFrame
-    scratch: Path
-
-
-def write_store(given: EngineInput, store: Path) -> None:
-    """Convert ``given`` into a new store.
+    biosigIO writes one group at a time, each for one modality and one native rate; they are put under one root.
 
     Raises
     ------
@@ -68,61 +45,34 @@ def write_store(given: EngineInput, store: Path) -> None:
     import zarr
 
     with _typed_errors(given), _quiet(), zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1}):
-        if given.route is Route.IN_MEMORY or not _streamed(given, store):
-            _hold(given, store)
+        pieces = _pieces(given)
+        return merged(given, pieces, store)
 
 
-def _streamed(given: EngineInput, store: Path) -> bool:
-    """Whether the file could be streamed; mixed rates that its header did not show can only be read in memory."""
+def _pieces(given: EngineInput) -> list[Piece]:
     from biosigio.exceptions import MixedSamplingRateError
 
+    rows = given.header.n_channels
+    whole = Part(given.target, None if rows is None else tuple(range(rows)))
+    if len(given.header.rates_hz) > 1 and given.is_edf:
+        return _each(given, _split(given))
     try:
-        _stream(given, store)
+        return _each(given, [whole])
     except MixedSamplingRateError:
-        _log.info("%s has mixed rates that its header does not show and is read in memory", given.target.name)
-        shutil.rmtree(store, ignore_errors=True)
-        return False
-    return True
+        _log.info("%s has mixed rates that its header does not show", given.target.name)
+        return _each(given, _split(given))
 
 
-def _stream(given: EngineInput, store: Path) -> None:
-    from biosigio.exporters.zarr_stream import stream_to_zarr
-    from biosigio.importers.meg import _patch_ctf_coil_aliases
-
-    # Only the in-memory importer teaches MNE the other spellings of CTF's head coils (one dataset has 380 such files).
-    _patch_ctf_coil_aliases()
-    stream_to_zarr(
-        str(given.target),
-        str(store),
-        force_modality=given.modality.upper() if given.modality else None,
-        modality_rates={name: int(cap) for name, cap in RATE_CAPS_HZ.items()},
-        events_df=given.events,
-        bids_channels="off" if given.channels is None else given.channels,
-        recording_metadata={"source_format": given.source_format},
-        read_chunk_seconds=READ_CHUNK_SECONDS,
-        scratch_dir=str(given.scratch),
-        exclude_subject_info=True,
-    )
+def _split(given: EngineInput) -> Sequence[Part]:
+    folder = given.scratch / "rates"
+    folder.mkdir()
+    return [Part(one.path, one.rows) for one in split_by_rate(given.target, folder, given.header)]
 
 
-def _hold(given: EngineInput, store: Path) -> None:
-    from biosigio import Recording
-
-    recording = Recording.from_file(
-        str(given.target),
-        importer=given.source_format,
-        bids_channels="off" if given.channels is None else given.channels,
-        mixed_rate="resample",
-    )
-    if given.modality:
-        for channel in recording.channels.values():
-            channel["modality"] = given.modality.upper()
-    recording.to_zarr(
-        str(store),
-        modality_rates={name: int(cap) for name, cap in RATE_CAPS_HZ.items()},
-        events_df=given.events,
-        exclude_subject_info=True,
-    )
+def _each(given: EngineInput, parts: Sequence[Part]) -> list[Piece]:
+    write = hold if given.route is Route.IN_MEMORY else stream
+    found = [piece for part in parts for piece in write(given, part)]
+    return sorted(found, key=lambda piece: piece.rows[0])
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from contract.codes import FailureCode, PendingReason
 from contract.errors import NotNow, RecordingFailed
+from contract.rates import served_rate
 from tasks.convert.store import all_finite
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from tasks.formats.protocol import Header
 
 __all__ = ["CountMismatch", "check_channels", "check_groups"]
+
+_SAME_RATE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ def check_groups(groups: Sequence[StoreGroup], header: Header) -> None:
         _check_views(group)
         _check_rate(group, header)
         _check_samples(group, header)
+    _check_rows(groups, header)
 
 
 def _broken(group: StoreGroup, what: str) -> NotNow:
@@ -124,15 +128,34 @@ def _check_rate(group: StoreGroup, header: Header) -> None:
     source_rate: Any = group.level0.get("source_rate_hz")
     if not all_finite((rate, source_rate)) or rate != group.level0.get("rate") or not 0 < rate <= source_rate:
         raise _broken(group, f"declares the rate {rate} from {source_rate}")
-    if header.rate_hz is not None and not math.isclose(source_rate, header.rate_hz, rel_tol=1e-6):
-        raise _broken(group, f"comes from {source_rate} Hz, the file's header says {header.rate_hz}")
+    known = header.rates_hz or (() if header.rate_hz is None else (header.rate_hz,))
+    if known and not any(math.isclose(source_rate, one, rel_tol=_SAME_RATE) for one in known):
+        raise _broken(group, f"comes from {source_rate} Hz, the file's header says {', '.join(map(str, known))}")
+    allowed = served_rate(source_rate, str(group.attributes.get("modality")))
+    if not math.isclose(rate, allowed, rel_tol=_SAME_RATE):
+        raise _broken(group, f"is served at {rate} Hz, {source_rate} Hz must become {allowed}")
+
+
+def _check_rows(groups: Sequence[StoreGroup], header: Header) -> None:
+    """Every rate of a mixed-rate file must have its channels in its own groups."""
+    if len(header.rates_hz) < 2 or not header.channel_rates_hz:
+        return
+    for rate_hz in header.rates_hz:
+        own = [g for g in groups if math.isclose(g.level0["source_rate_hz"], rate_hz, rel_tol=_SAME_RATE)]
+        held, declared = sum(g.shape[0] for g in own), header.channel_rates_hz.count(rate_hz)
+        if held != declared:
+            detail = f"the store has {held} channels of {rate_hz:g} Hz, the file's header {declared}"
+            raise RecordingFailed(FailureCode.CHANNEL_COUNT_MISMATCH, detail=detail)
 
 
 def _check_samples(group: StoreGroup, header: Header) -> None:
-    """Served samples must be the header's, times the ratio of rates, within the rounding of one sample."""
+    """Served samples must be the header's, times the ratio of rates, within the rounding of one sample.
+
+    A slower group is as long as the fastest one, so its samples are the header's duration times its own rate.
+    """
     if header.n_samples is None or header.rate_hz is None:
         return
-    expected = header.n_samples * float(group.attributes["rate"]) / float(group.level0["source_rate_hz"])
+    expected = header.n_samples * float(group.attributes["rate"]) / header.rate_hz
     if group.shape[1] > expected + 1:
         raise _broken(group, f"has {group.shape[1]} samples where the file's header allows {expected:.1f}")
     if header.exact_samples and group.shape[1] < expected - 1:

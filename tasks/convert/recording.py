@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 import time
 from contextlib import contextmanager
@@ -11,19 +12,21 @@ from typing import TYPE_CHECKING
 
 from contract.codes import FailureCode
 from contract.errors import RecordingFailed
-from contract.rates import served_rate
+from contract.rates import resampling_ratio
 from tasks.convert.annotate import annotate, disclose_mismatch
-from tasks.convert.engine import EngineInput, write_store
+from tasks.convert.engine import write_store
 from tasks.convert.entry import store_entry
 from tasks.convert.gate import check_channels, check_groups
 from tasks.convert.maxshield import corrected
 from tasks.convert.order import ConversionOrder, ConvertedStore
+from tasks.convert.pieces import EngineInput
+from tasks.convert.resampling import served_length
 from tasks.convert.respelling import respelled, restore_labels
 from tasks.convert.sidecars import ReadSidecars, publishable, read_sidecars
 from tasks.convert.store import digest_objects, read_groups
 from tasks.events.rows import event_rows
 from tasks.formats import load
-from tasks.formats.content import require_content
+from tasks.formats.content import corrupt, require_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from contract.store import Provenance
     from tasks.bids.recording import DiscoveredRecording
     from tasks.convert.match import ChannelsMatch
+    from tasks.convert.pieces import WrittenGroup
     from tasks.convert.store import StoreGroup
     from tasks.events.parse import Events
     from tasks.formats.protocol import Header, RecordingFormat
@@ -46,9 +50,6 @@ _log = logging.getLogger("zarrmill.convert")
 SOURCE_FOLDER = "source"
 STORE_FOLDER = "store.zarr"
 _WORK_FOLDER = "work"
-
-# biosigIO resamples by a ratio of whole rates, and a rate that rounds to 0 cannot be one.
-_LOWEST_RATE_HZ = 0.51
 
 
 @dataclass
@@ -104,7 +105,7 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
         with clock.stage("read"):
             known = _read(order.recording, scratch / SOURCE_FOLDER)
         with clock.stage("convert"):
-            sss = _write(known, store, work)
+            sss, _written = _write(known, store, work)
         with clock.stage("attributes"):
             matched = _annotate(known, store, order.provenance, sss)
         with clock.stage("gate"):
@@ -150,19 +151,17 @@ def _check_servable(header: Header, modality: str | None) -> None:
         raise RecordingFailed(FailureCode.NOT_CONTINUOUS, detail=f"the file holds {header.n_trials} trials")
     if header.rate_hz is None:
         return
-    if header.rate_hz < _LOWEST_RATE_HZ:
-        raise RecordingFailed(
-            FailureCode.UNSUPPORTED_FORMAT, detail=f"a rate of {header.rate_hz:g} Hz is not supported"
-        )
+    if not 0 < header.rate_hz < math.inf:
+        raise corrupt(f"the file declares a rate of {header.rate_hz:g} Hz")
     if header.n_samples is not None:
-        served = header.n_samples * served_rate(header.rate_hz, modality) / header.rate_hz
-        if round(served) < 1:
+        ratio = resampling_ratio(header.rate_hz, modality)
+        if served_length(header.n_samples, ratio) < 1:
             detail = f"{header.n_samples} samples at {header.rate_hz:g} Hz leave none to serve"
             raise RecordingFailed(FailureCode.EMPTY_RECORDING, detail=detail)
 
 
-def _write(known: _Known, store: Path, work: Path) -> SssEntry | None:
-    """Write the store; what is to be disclosed when the recording was corrected first."""
+def _write(known: _Known, store: Path, work: Path) -> tuple[SssEntry | None, tuple[WrittenGroup, ...]]:
+    """Write the store; what is to be disclosed when the recording was corrected first, and the store's groups."""
     readable = work / "readable"
     readable.mkdir()
     target, sss = known.one.read_target(known.primary, known.header, readable), None
@@ -174,6 +173,7 @@ def _write(known: _Known, store: Path, work: Path) -> SssEntry | None:
         target=target,
         source_format=known.one.source_format,
         route=known.one.route(known.header),
+        header=known.header,
         modality=known.recording.modality,
         channels=None
         if known.sidecars.channels is None
@@ -181,9 +181,9 @@ def _write(known: _Known, store: Path, work: Path) -> SssEntry | None:
         events=_events_frame(known.sidecars.events),
         scratch=mapped,
     )
-    write_store(given, store)
+    written = write_store(given, store)
     restore_labels(store, known.header.respelled)
-    return sss
+    return sss, written
 
 
 def _events_frame(events: Events | None) -> pd.DataFrame:
@@ -210,7 +210,6 @@ def _annotate(known: _Known, store: Path, provenance: Provenance, sss: SssEntry 
         store,
         source_path=known.recording.path,
         source_format=known.one.source_format,
-        header=known.header,
         sidecars=known.sidecars,
         provenance=provenance.model_copy(update={"derived": sss is not None}).model_dump(mode="json"),
         sss=None if sss is None else sss.model_dump(mode="json"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tasks.formats.edf_header import read_header, readable
-from tasks.formats.memory import Shape, in_memory_bytes, streamed_bytes
+from tasks.formats.memory import in_memory_bytes, streamed_bytes
 from tasks.formats.protocol import Header, Route
-from tasks.formats.shape import shape_of
+from tasks.formats.shape import group_shapes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ __all__ = ["EDF"]
 
 
 class EDF:
-    """EDF: streamed; in memory when rates are mixed or the file needs a tolerant read."""
+    """EDF: streamed; in memory when the file needs a tolerant read."""
 
     name = "edf"
     extensions: tuple[str, ...] = (".edf",)
@@ -30,15 +30,18 @@ class EDF:
         return read_header(primary, sample_width=2)
 
     def route(self, header: Header) -> Route:
-        """Streamed: biosigIO streams one rate only, and reads whole what its strict reader refuses."""
-        return Route.IN_MEMORY if header.tolerant or len(header.rates_hz) > 1 else Route.STREAMED
+        """Streamed; in memory what the strict reader refuses, because the tolerant one reads whole."""
+        return Route.IN_MEMORY if header.tolerant else Route.STREAMED
 
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
-        """In memory 18 C N (40 for a tolerant read, which goes through MNE); streamed as every streamed format."""
-        shape: Shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=2)
+        """In memory 18 C N (40 for a tolerant read, which goes through MNE); streamed as every streamed format.
+
+        Mixed rates are read rate by rate, so the neediest one counts.
+        """
+        shapes = group_shapes(header, size_bytes, served_rate_hz, file_sample_bytes=2)
         if route is Route.IN_MEMORY:
-            return in_memory_bytes(shape, bytes_per_value=40 if header.tolerant else 18)
-        return streamed_bytes(shape)
+            return max(in_memory_bytes(shape, bytes_per_value=40 if header.tolerant else 18) for shape in shapes)
+        return max(map(streamed_bytes, shapes))
 
     def read_target(self, primary: Path, header: Header, work: Path) -> Path:
         """The file itself, or a copy with its header in plain ASCII."""

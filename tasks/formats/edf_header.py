@@ -14,10 +14,10 @@ from tasks.formats.protocol import Header
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["EdfSignal", "read_header", "readable"]
+__all__ = ["ANNOTATION_LABELS", "EdfSignal", "read_header", "readable"]
 
 _MAX_SIGNALS = 4096
-_ANNOTATIONS = frozenset({"EDF Annotations", "BDF Annotations"})
+ANNOTATION_LABELS = frozenset({"EDF Annotations", "BDF Annotations"})
 _NO_START = ("its start date or time cannot be understood; metadata shows 1985 or midnight in its place",)
 _WIDTHS = (16, 80, 8, 8, 8, 8, 8, 80, 8, 32)  # label transducer unit pmin pmax dmin dmax prefilter samples reserved
 
@@ -115,7 +115,7 @@ def _read(path: Path, sample_width: int) -> _Raw:
 
 
 def _signal_channels(path: Path, raw: _Raw) -> list[EdfSignal]:
-    signals = [s for s in raw.signals if s.label not in _ANNOTATIONS]
+    signals = [s for s in raw.signals if s.label not in ANNOTATION_LABELS]
     if not any(s.samples_per_record for s in signals):
         raise empty(f"{path.name} declares no signal samples")
     silent = next((s for s in signals if s.samples_per_record < 1), None)
@@ -186,7 +186,7 @@ def _left_over(raw: _Raw, held: int, n_records: int) -> tuple[str, ...]:
 
 def _layout(raw: _Raw, n_records: int) -> RecordLayout | None:
     """Where the onsets stand; None in a file without any."""
-    at = next((i for i, s in enumerate(raw.signals) if s.label in _ANNOTATIONS and s.samples_per_record > 0), None)
+    at = next((i for i, s in enumerate(raw.signals) if s.label in ANNOTATION_LABELS and s.samples_per_record > 0), None)
     if at is None or not raw.is_plus:
         return None
     text = decoded(raw.head[244:252]).replace(",", ".")
@@ -198,7 +198,7 @@ def _layout(raw: _Raw, n_records: int) -> RecordLayout | None:
         n_records=n_records,
         record_s=raw.record_s,
         record_slack_s=0.5 * 10.0**-decimals if decimals else 0.0,
-        sample_s=1.0 / max(s.rate_hz for s in raw.signals if s.label not in _ANNOTATIONS),
+        sample_s=1.0 / max(s.rate_hz for s in raw.signals if s.label not in ANNOTATION_LABELS),
     )
 
 

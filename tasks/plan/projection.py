@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from contract.rates import served_rate
 from tasks.formats.memory import FLOOR_BYTES, SMALLEST_BYTES, streamed_scratch_bytes
 from tasks.formats.protocol import Header, Route
-from tasks.formats.shape import shape_of
+from tasks.formats.shape import group_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,11 +93,7 @@ def project(
     rate_hz = None if known.rate_hz is None else served_rate(known.rate_hz, modality)
     route = one.route(known)
     formula = one.projected_bytes(known, size_bytes, route, rate_hz)
-    shape = shape_of(known, size_bytes, rate_hz, file_sample_bytes=2)
-    store = _STORE_FIXED_BYTES + int(_STORE_BYTES_PER_SAMPLE * shape.n_channels * shape.served_samples)
-    mapped = streamed_scratch_bytes(shape) if route is Route.STREAMED else 0
-    whole = 8 * shape.n_channels * shape.n_samples if known.maxshield else 0  # the corrected copy
-    scratch_bytes = fetched_bytes + mapped + store + whole
+    scratch_bytes = fetched_bytes + _scratch_bytes(known, size_bytes, route, rate_hz)
     if known.n_channels is None or known.n_samples is None:
         return Projection(
             projected_bytes=max(formula, FLOOR_BYTES),
@@ -115,3 +111,14 @@ def project(
         basis=Basis.FORMULA if of_kind is None else Basis.LEARNT,
         learnt=of_kind,
     )
+
+
+def _scratch_bytes(header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
+    """Disk for the store, and beside it for mapped files and for copies of the source; groups are converted in turn."""
+    shapes = group_shapes(header, size_bytes, served_rate_hz, file_sample_bytes=2)
+    served = sum(shape.n_channels * shape.served_samples for shape in shapes)
+    store = _STORE_FIXED_BYTES * len(shapes) + int(_STORE_BYTES_PER_SAMPLE * served)
+    mapped = max(map(streamed_scratch_bytes, shapes)) if route is Route.STREAMED else 0
+    corrected = 8 * shapes[0].n_channels * shapes[0].n_samples if header.maxshield else 0
+    taken_apart = size_bytes if len(header.rates_hz) > 1 else 0
+    return store + mapped + corrected + taken_apart + header.copied_bytes

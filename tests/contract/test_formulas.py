@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contract.rates import RATE_CAPS_HZ, served_rate
+from contract.rates import RATE_CAPS_HZ, resampling_ratio, served_rate
 from contract.samples import sample_index
 from contract.times import utc_stamp
 
@@ -76,8 +76,52 @@ def test_a_sample_index_of_known_cases(onset_s: float | None, rate_hz: float | N
 
 @given(native=st.floats(0.1, 1e6), modality=st.sampled_from(["EEG", "meg", "iEEG", "EMG"]))
 def test_a_rate_is_capped_and_never_raised(native: float, modality: str) -> None:
+    cap = RATE_CAPS_HZ[modality.upper()]
     served = served_rate(native, modality)
-    assert served == min(native, RATE_CAPS_HZ[modality.upper()])
+    assert served <= cap * (1 + 1e-6)
+    assert served == native if native <= cap else served > 0.99 * cap
+
+
+@given(hundredths=st.integers(10, 50_000), modality=st.sampled_from(["EEG", "meg", "iEEG", "EMG"]))
+@example(hundredths=33_333, modality="EEG")
+@example(hundredths=25_001, modality="EEG")
+def test_every_number_of_hundredths_is_served_at_its_cap(hundredths: int, modality: str) -> None:
+    assert served_rate(hundredths / 100, modality) == min(hundredths / 100, RATE_CAPS_HZ[modality.upper()])
+
+
+@given(native=st.floats(0.1, 49_999.0), modality=st.sampled_from(["EEG", "IEEG"]))
+@example(native=1000 / 3, modality="EEG")
+@example(native=333.33331298828125, modality="EEG")
+@example(native=1e6 / 3906, modality="EEG")
+def test_a_served_rate_is_the_ratios_to_the_sample_after_ten_hours(native: float, modality: str) -> None:
+    ratio = resampling_ratio(native, modality)
+    assert ratio.denominator <= 50_000
+    assert abs(Fraction(served_rate(native, modality)) - Fraction(native) * ratio) * 36_000 < Fraction(1, 20)
+
+
+@pytest.mark.parametrize(
+    ("native", "modality", "ratio"),
+    [
+        (1000.0, "EEG", Fraction(1, 4)),
+        (512.0, "EEG", Fraction(125, 256)),
+        (2048.0, "IEEG", Fraction(125, 256)),
+        (1000 / 3, "MEG", Fraction(3, 4)),
+        (333.33, "EEG", Fraction(25_000, 33_333)),
+        (2.5, "EEG", Fraction(1)),
+        (0.1, "EEG", Fraction(1)),
+        (512.0, None, Fraction(1)),
+        (2e7, "EEG", Fraction(1, 80_000)),
+    ],
+)
+def test_the_ratio_is_the_simplest_that_meets_the_cap(native: float, modality: str | None, ratio: Fraction) -> None:
+    assert resampling_ratio(native, modality) == ratio
+
+
+@pytest.mark.parametrize("native", [0.0, -1.0, math.nan, math.inf])
+def test_what_is_no_rate_has_no_ratio(native: float) -> None:
+    with pytest.raises(ValueError, match="no rate"):
+        resampling_ratio(native, "EEG")
+    assert served_rate(native, "EEG") is native
 
 
 @given(native=st.floats(0.1, 1e6), modality=st.sampled_from([None, "", "BEH", "misc"]))

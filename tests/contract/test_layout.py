@@ -103,6 +103,24 @@ def test_a_group_is_named_by_modality_and_served_rate(modality: str, rate: int) 
     assert layout.group_name(modality, rate + 0.3) == f"{modality.lower()}_{rate}hz"
 
 
+@pytest.mark.parametrize(
+    ("rate", "native", "taken", "name"),
+    [
+        (0.1, 0.1, [], "eeg_0.1hz"),
+        (12.5, 12.5, [], "eeg_12hz"),
+        (12.4, 12.4, ["eeg_12hz"], "eeg_12hz_from12.4"),
+        (250.0, 512.0, ["eeg_250hz"], "eeg_250hz_from512"),
+        (250.0, 333.33, ["eeg_250hz", "eeg_250hz_from512"], "eeg_250hz_from333.33"),
+        (250.0, 512.0, ["meg_250hz"], "eeg_250hz"),
+        (1e-5, 1e-5, [], "eeg_0.00001hz"),
+    ],
+)
+def test_groups_of_one_served_rate_are_told_apart_by_their_native_one(
+    rate: float, native: float, taken: list[str], name: str
+) -> None:
+    assert layout.group_name("EEG", rate, native_hz=native, taken=taken) == name
+
+
 def test_the_templates_and_the_geometry_are_those_of_the_contract() -> None:
     assert (layout.CHUNK_SECONDS, layout.SHARD_SECONDS, layout.VIEW_CHUNK_COLUMNS) == (4.0, 300.0, 1024)
     assert (layout.LAYOUT_LEVEL0, layout.LAYOUT_VIEW) == ("<zarr>/<group>/0", "<zarr>/<group>/view/<L>")

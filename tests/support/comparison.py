@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 from open_store import served as opened
 from reference_signal import ServedSignal, SourceSignal, expected, read_edf, read_mne
 from served_dataset import Served
@@ -29,16 +30,19 @@ class Comparison:
 
 
 def comparisons(served: Served, dataset: Path) -> list[Comparison]:
-    """One for each store of a dataset whose stores have one channel group."""
+    """One for each channel group of each store of a dataset."""
     found = []
     for entry in served.index["stores"]:
-        (group,) = entry["groups"]
-        source = _read(dataset / entry["path"])
-        signal = opened(served.base / entry["zarr"], group["name"])
-        assert group["n_samples"] == signal.physical.shape[1]
-        found.append(Comparison(entry["path"], signal, expected(source, signal, CAPS_HZ[entry["modalities"][0]])))
+        cap_hz = CAPS_HZ[entry["modalities"][0]]
+        for group in entry["groups"]:
+            signal = opened(served.base / entry["zarr"], group["name"])
+            source = _read(dataset / entry["path"], group["source_rate_hz"])
+            assert group["n_samples"] == signal.physical.shape[1]
+            assert group["duration_s"] == pytest.approx(source.data.shape[1] / source.rate_hz, abs=1 / group["rate"])
+            name = f"{entry['path']} {group['name']}"
+            found.append(Comparison(name, signal, expected(source, signal, cap_hz)))
     return found
 
 
-def _read(path: Path) -> SourceSignal:
-    return read_edf(path) if path.suffix in {".edf", ".bdf"} else read_mne(path)
+def _read(path: Path, rate_hz: float) -> SourceSignal:
+    return read_edf(path, rate_hz) if path.suffix in {".edf", ".bdf"} else read_mne(path)

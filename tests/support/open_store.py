@@ -20,5 +20,7 @@ def served(store: Path, group: str) -> ServedSignal:
         units=tuple(c["unit"] for c in channels),
         types=tuple(c["channel_type"] for c in channels),
         scale=scale,
+        rate_hz=float(node.attrs["rate"]),
+        source_rate_hz=float(level0.attrs["source_rate_hz"]),
         physical=level0[:] * scale[:, None] + offset[:, None],
     )

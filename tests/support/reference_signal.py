@@ -5,6 +5,7 @@ Imports numpy, scipy, mne and pyedflib only.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,19 +38,23 @@ class ServedSignal:
     types: tuple[str, ...]
     scale: np.ndarray
     physical: np.ndarray
+    rate_hz: float
+    source_rate_hz: float
 
 
-def read_edf(path: Path) -> SourceSignal:
-    """An EDF or BDF of one rate, by pyedflib."""
+def read_edf(path: Path, rate_hz: float | None = None) -> SourceSignal:
+    """The signals of one rate of an EDF or BDF, by pyedflib; without ``rate_hz`` the file must have only one."""
     import pyedflib
 
     with pyedflib.EdfReader(str(path)) as reader:
-        rates = {float(rate) for rate in reader.getSampleFrequencies()}
-        (rate,) = rates
-        count = range(reader.signals_in_file)
+        rates = [float(rate) for rate in reader.getSampleFrequencies()]
+        if rate_hz is None:
+            (rate_hz,) = set(rates)
+        count = [i for i, rate in enumerate(rates) if math.isclose(rate, rate_hz, rel_tol=1e-6)]
         data = np.stack([reader.readSignal(i) for i in count])
         units = tuple(reader.getPhysicalDimension(i).strip() for i in count)
-        return SourceSignal(tuple(label.strip() for label in reader.getSignalLabels()), rate, data, units)
+        labels = reader.getSignalLabels()
+        return SourceSignal(tuple(labels[i].strip() for i in count), rates[count[0]], data, units)
 
 
 def read_mne(path: Path) -> SourceSignal:
@@ -66,43 +71,43 @@ def read_mne(path: Path) -> SourceSignal:
 
 
 def expected(source: SourceSignal, served: ServedSignal, cap_hz: float) -> np.ndarray:
-    """The source at the served rate in the served units.
+    """The source at the rate and in the units that the store declares, which must be those that it may declare.
 
-    Continuous channels: ``scipy.signal.resample_poly`` by the ratio of the whole rates (zero phase, its default Kaiser
-    window), cut or edge-padded to ``round(samples x ratio)``. Discrete ones: the nearest sample.
+    The rate is the source's, or the cap where that is lower: exactly, or within a hundred-thousandth where the two have
+    no ratio of terms up to 50,000. Continuous channels: ``scipy.signal.resample_poly`` by the ratio of the declared
+    rates (zero phase, its default Kaiser window), cut or edge-padded to ``round(samples x ratio)``. Discrete ones: the
+    nearest sample.
     """
-    whole = round(source.rate_hz)
-    target = min(whole, round(cap_hz))
-    length = round(source.data.shape[1] * target / whole)
+    assert math.isclose(served.source_rate_hz, source.rate_hz, rel_tol=1e-6)
+    target = min(source.rate_hz, cap_hz)
+    assert target * (1 - 2e-5) <= served.rate_hz <= target * (1 + 1e-6)
+    ratio = Fraction(served.rate_hz / served.source_rate_hz).limit_denominator(50_000)
+    assert abs(float(ratio) * served.source_rate_hz - served.rate_hz) * 36_000 < 1  # less than a sample in ten hours
+    length = round(source.data.shape[1] * ratio)
     rows = []
     units = source.units or ("",) * len(source.data)
     for row, own, unit, kind in zip(source.data, units, served.units, served.types, strict=True):
         # between two units that are no known ones the store must not have converted anything
         factor = _FROM_SI[unit] / _FROM_SI[own] if own in _FROM_SI and unit in _FROM_SI else 1.0
-        rows.append(_resampled(row * factor, whole, target, length, discrete=kind in _DISCRETE))
+        rows.append(_resampled(row * factor, ratio, length, discrete=kind in _DISCRETE))
     return np.stack(rows)
 
 
-def _resampled(row: np.ndarray, whole: int, target: int, length: int, *, discrete: bool) -> np.ndarray:
-    if target == whole:
+def _resampled(row: np.ndarray, ratio: Fraction, length: int, *, discrete: bool) -> np.ndarray:
+    if ratio == 1:
         return row
     if discrete:
-        nearest = np.round(np.arange(length) * whole / target).astype(int)
+        nearest = np.round(np.arange(length) / float(ratio)).astype(int)
         return row[np.minimum(nearest, len(row) - 1)]
-    ratio = Fraction(target, whole)
     out = resample_poly(row, ratio.numerator, ratio.denominator)[:length]
     return np.pad(out, (0, length - len(out)), mode="edge")
 
 
 def disagreements(served: ServedSignal, wanted: np.ndarray) -> list[str]:
-    """Labels of the channels that are off by more than one quantisation step anywhere; a wrong shape is every channel.
-
-    A streaming converter passes samples through single precision, so half a unit in the last place of the largest value
-    is allowed beside the step: it matters only where a large constant dwarfs a tiny signal (a DC input of one file
-    moves by one of its recorder's steps around 940,000 uV).
-    """
+    """Labels of the channels that are off by more than one quantisation step anywhere; a wrong shape is every channel."""
     if served.physical.shape != wanted.shape:
         return list(served.labels)
     off = np.abs(served.physical - wanted).max(axis=1)
-    allowed = served.scale + np.abs(wanted).max(axis=1) * 2.0**-24
+    # double precision can tell no more than this of a value that is itself a difference of large ones
+    allowed = served.scale + np.abs(wanted).max(axis=1) * 2.0**-48
     return [label for label, worst, most in zip(served.labels, off, allowed, strict=True) if worst > most]

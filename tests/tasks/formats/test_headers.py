@@ -27,7 +27,7 @@ from tasks.formats.registry import endings
 
 REAL = [
     ("edf", "edf/chtypes_edf.edf", 42, 1000, 200.0, Route.STREAMED),
-    ("edf", "edf/test_reduced.edf", 139, 3072, 512.0, Route.IN_MEMORY),
+    ("edf", "edf/test_reduced.edf", 139, 3072, 512.0, Route.STREAMED),
     ("edf", "edf/test_utf8_annotations.edf", 11, 2000, 200.0, Route.STREAMED),
     ("bdf", "bdf/multiple_annotation_chans.bdf", 19, 30875, 125.0, Route.STREAMED),
     ("brainvision", "brainvision/test_CA_208.vhdr", 88, 4025, 1000.0, Route.STREAMED),
@@ -86,7 +86,7 @@ class TestEdf:
         header = self.header(tmp_path, data)
         assert header.n_channels == channels
         assert header.rates_hz == ((60.0, 256.0) if channels == 3 else (256.0,))
-        assert load()["edf"].route(header) is (Route.IN_MEMORY if channels == 3 else Route.STREAMED)
+        assert load()["edf"].route(header) is Route.STREAMED
 
     @pytest.mark.parametrize(
         ("changes", "said"),
@@ -108,11 +108,11 @@ class TestEdf:
     def test_repeated_and_blank_labels_all_count(self, tmp_path: Path) -> None:
         assert self.header(tmp_path, edf_bytes(["A", "B", "B", "-", ""])).n_channels == 5
 
-    def test_mixed_rates_go_in_memory(self, tmp_path: Path) -> None:
+    def test_mixed_rates_are_streamed(self, tmp_path: Path) -> None:
         header = self.header(tmp_path, edf_bytes(["A", "B"], per_record=[200, 25]))
         assert header.rates_hz == (25.0, 200.0)
         assert header.n_samples == 800
-        assert load()["edf"].route(header) is Route.IN_MEMORY
+        assert load()["edf"].route(header) is Route.STREAMED
 
     def test_channels_are_grouped_by_the_rate_they_were_recorded_at(self, tmp_path: Path) -> None:
         header = self.header(tmp_path, edf_bytes(["A", "B", "A", "C"], per_record=[100, 3, 100, 1], record_s="0.4"))

@@ -56,15 +56,30 @@ def test_a_size_alone_raises_the_projection(name: str) -> None:
     assert found.floor_bytes == 0, "nothing may be judged by a guess"
 
 
-def test_mixed_rates_and_tolerant_reads_are_held_in_memory() -> None:
+def test_a_tolerant_read_is_held_in_memory() -> None:
+    header = Header(n_channels=64, n_samples=3_600_000, rate_hz=1000.0, rates_hz=(1000.0,), tolerant=True)
+    found = project(load()["edf"], header, 10**9, "eeg")
+    assert found.route is Route.IN_MEMORY
+    assert found.floor_bytes > 16 * 64 * 3_600_000
+
+
+def test_mixed_rates_are_charged_what_their_neediest_group_takes_and_a_copy_of_the_file() -> None:
     one = load()["edf"]
-    for header in (
-        Header(n_channels=64, n_samples=3_600_000, rate_hz=1000.0, rates_hz=(10.0, 1000.0)),
-        Header(n_channels=64, n_samples=3_600_000, rate_hz=1000.0, rates_hz=(1000.0,), tolerant=True),
-    ):
-        found = project(one, header, 10**9, "eeg")
-        assert found.route is Route.IN_MEMORY
-        assert found.floor_bytes > 16 * 64 * 3_600_000
+    fast, slow = (1000.0,) * 4, (10.0,) * 60
+    header = Header(
+        n_channels=64,
+        n_samples=3_600_000,
+        rate_hz=1000.0,
+        rates_hz=(10.0, 1000.0),
+        channel_rates_hz=fast + slow,
+        channel_samples=(3_600_000,) * 4 + (36_000,) * 60,
+    )
+    alone = Header(n_channels=4, n_samples=3_600_000, rate_hz=1000.0, rates_hz=(1000.0,))
+    size = 2 * (4 * 3_600_000 + 60 * 36_000)
+    mixed, single = project(one, header, size, "eeg"), project(one, alone, size, "eeg")
+    assert mixed.route is Route.STREAMED
+    assert mixed.floor_bytes == single.floor_bytes
+    assert mixed.scratch_bytes > single.scratch_bytes + size
 
 
 def test_streaming_needs_its_mapped_files_on_scratch() -> None:
