@@ -20,9 +20,9 @@ from cli.worker import run_worker
 from contract.codes import PendingReason
 from contract.errors import Busy, LostLease, NothingPublished, NotNow, Refused
 
-COMMANDS = ("plan", "convert", "adopt", "status", "why", "serve", "demo", "clean", "worker", "version")
+COMMANDS = ("plan", "convert", "adopt", "status", "why", "memory", "serve", "demo", "clean", "worker", "version")
 HEAVY = (
-    "alembic", "biosigio", "dask", "distributed", "fastapi", "h5py", "mne", "numpy", "pandas", "prefect", "psycopg", "pyarrow",
+    "alembic", "biosigio", "dask", "distributed", "fastapi", "h5py", "matplotlib", "mne", "numpy", "pandas", "prefect", "psycopg", "pyarrow",
     "pydantic", "pyedflib", "rich", "scipy", "sqlalchemy", "uvicorn", "zarr",
 )  # fmt: skip
 

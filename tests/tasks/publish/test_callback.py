@@ -18,9 +18,11 @@ from state_bench import path_of
 from contract.documents import dump
 from contract.errors import LostLease, PublishConflict
 from contract.index import FailureEntry
+from db.measurements import kinds_measured
 from infra.settings import Settings, load_settings
 from tasks.callback import (
     RunReport,
+    calibration_of,
     deliver_due,
     enqueue,
     enqueue_converting,
@@ -148,6 +150,29 @@ def test_a_failed_body_keeps_the_standing_stores_and_claims_nothing(press: Press
     }
     assert not absent & set(said)
     assert {"events_upload_failed", "events_stores_without_rows"} <= set(said)
+
+
+def test_calibration_tells_measured_over_projected_by_format_and_route_worst_first(press: Press) -> None:
+    press.plan("01", "02")
+    attempts = {name: press.claim(press.run, name) for name in ("01", "02")}
+    with press.engine.begin() as c:
+        for (_name, attempt), measured in zip(attempts.items(), (4, 9), strict=True):
+            c.execute(
+                text(
+                    "UPDATE attempts SET outcome = 'done', ended_at = zarrmill_now(), measured_bytes = :b WHERE id = :a"
+                ),
+                {"a": attempt, "b": measured},
+            )
+        c.execute(text("UPDATE attempts SET format = 'fif', route = 'streamed' WHERE id = :a"), {"a": attempts["02"]})
+        told = calibration_of(kinds_measured(c, target=press.dataset.target, run=press.run))
+    assert [(one.format, one.route, one.measured_count, one.median_ratio, one.worst_ratio) for one in told] == [
+        ("fif", "streamed", 1, 0.9, 0.9),
+        ("edf", "memory", 1, 0.4, 0.4),
+    ]
+    published = press.publish()
+    said = json.loads(dump(ready_body(press.edition().dataset, published, report(measured_count=2, calibration=told))))
+    jsonschema.validate(said, SCHEMA)
+    assert [row["format"] for row in said["calibration"]] == ["fif", "edf"]
 
 
 def test_callbacks_arrive_in_order_with_the_token_and_only_once(press: Press, receiver: Receiver) -> None:
