@@ -42,6 +42,8 @@ class Bti:
         require_content(primary / "config")
         with reading(pdf):
             size = pdf.stat().st_size
+            if size <= _HEAD.size + 8:
+                raise corrupt(f"{pdf.name} is too short to hold a header")
             with pdf.open("rb") as file:
                 file.seek(-8, 2)
                 position = _aligned(struct.unpack(">q", file.read(8))[0], size - 8)
@@ -50,7 +52,9 @@ class Bti:
                 file.seek(position)
                 fields = _HEAD.unpack(file.read(_HEAD.size))
                 data_format, n_epochs, period_s, n_channels = fields[2], fields[4], fields[8], fields[11]
-                if not 0 < n_epochs <= _MAX_EPOCHS or not 0 < n_channels < 4096 or data_format not in _SAMPLE_BYTES:
+                if data_format not in _SAMPLE_BYTES or not 0 <= n_epochs <= _MAX_EPOCHS or not 0 <= n_channels < 4096:
+                    raise corrupt(f"{pdf.name} declares {n_channels} channels and {n_epochs} epochs")
+                if not n_epochs or not n_channels:
                     raise empty(f"{pdf.name} declares {n_channels} channels and {n_epochs} epochs")
                 start = file.tell() + _AFTER_HEAD
                 file.seek(start + -start % 8)
@@ -60,6 +64,8 @@ class Bti:
             raise not_continuous(f"{pdf.name} holds {len(samples)} epochs")
         if sum(samples) * n_channels * _SAMPLE_BYTES[data_format] > position:
             raise corrupt(f"{pdf.name} holds fewer samples than the {sum(samples)} it declares")
+        if sum(samples) < 0:
+            raise corrupt(f"{pdf.name} declares {sum(samples)} samples")
         if sum(samples) < 1:
             raise empty(f"{pdf.name} declares no samples")
         if not (period_s > 0 and math.isfinite(1.0 / period_s)):

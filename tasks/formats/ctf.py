@@ -6,7 +6,7 @@ import math
 import struct
 from typing import TYPE_CHECKING
 
-from tasks.formats.content import corrupt, empty, not_continuous, reading, require_content
+from tasks.formats.content import corrupt, empty, not_continuous, reading, require_content, unreadable
 from tasks.formats.ctf_clock import Trials, clock_row, follow
 from tasks.formats.links import linked_folder
 from tasks.formats.memory import streamed_bytes
@@ -102,7 +102,7 @@ def _inside(folder: Path, ending: str) -> Path:
         return own
     others = sorted(p for p in folder.glob(f"*.{ending}") if not p.name.startswith("."))
     if len(others) != 1:
-        raise corrupt(f"{folder.name} has {len(others)} files ending in .{ending}")
+        raise unreadable(f"{folder.name} has {len(others)} files ending in .{ending}")
     return others[0]
 
 

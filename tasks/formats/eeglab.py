@@ -46,7 +46,9 @@ class Eeglab:
         if fields.external is not None:
             n_samples = self._external_samples(primary, fields)
         elif fields.matrix is not None:
-            n_channels = self._trusted_channels(primary, fields)
+            n_channels, n_samples = self._matrix_shape(primary, fields.matrix)
+        if n_samples is not None and n_samples < 1:
+            raise empty(f"{primary.name} declares no samples")
         rate_hz = fields.rate_hz if fields.rate_hz and 0 < fields.rate_hz < math.inf else None
         if rate_hz is None:
             # biosigIO would assume 1000 Hz, and every onset and duration would be invented.
@@ -60,14 +62,15 @@ class Eeglab:
         )
 
     @staticmethod
-    def _trusted_channels(primary: Path, fields: SetFields) -> int | None:
-        """Nbchan only when the matrix has as many rows; a field edited by hand is no witness."""
-        matrix = fields.matrix or ()
+    def _matrix_shape(primary: Path, matrix: tuple[int, ...]) -> tuple[int, int]:
+        """Channels and samples of embedded samples: the matrix itself, because a field edited by hand is no witness."""
         if len(matrix) > 2 and matrix[2] > 1:
             raise not_continuous(f"{primary.name} holds {matrix[2]} epochs")
-        if not matrix or 0 in matrix:
+        if len(matrix) < 2 or min(matrix) < 0:
+            raise corrupt(f"the samples of {primary.name} are no matrix")
+        if 0 in matrix:
             raise empty(f"{primary.name} holds no samples")
-        return fields.n_channels if fields.n_channels in {None, matrix[0]} else None
+        return matrix[0], matrix[1]
 
     @staticmethod
     def _external_samples(primary: Path, fields: SetFields) -> int | None:

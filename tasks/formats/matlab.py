@@ -135,10 +135,10 @@ def read_fields(path: Path, *, struct_name: str, wanted: Collection[str]) -> dic
             after = file.tell() + length
             cut = after > size
             nested = reader.variable(_Inflated(file, length) if kind == _COMPRESSED else _Plain(file, size), kind, flat)
-            if nested is not None:
-                return nested
             if cut:
                 raise EOFError("the file ends inside a variable")
+            if nested is not None:
+                return nested
             file.seek(after)
     return flat
 

@@ -20,6 +20,7 @@ __all__ = ["Mef3"]
 
 # Positions in a .tmet file and length of an entry of a .tidx file (Mayo Clinic, "Multiscale Electrophysiology Format,
 # version 3.0"); both begin with a universal header of 1024 bytes.
+_TYPE = slice(8, 12)
 _ENCRYPTION, _SECTION_2 = 1024, 2560
 _RATE, _SAMPLES = _SECTION_2 + 6160, _SECTION_2 + 6360
 _HEAD_BYTES = 1024
@@ -62,7 +63,9 @@ class Mef3:
         rate_hz, n_samples = sizes[0]
         if n_samples < 1:
             raise empty(f"{primary.name} declares no samples")
-        gap_s = _largest_gap_s(channels[0], rate_hz)
+        gap_s, indexed = _follow(channels[0], rate_hz)
+        if indexed != n_samples:
+            raise corrupt(f"the metadata of {channels[0].name} declares {n_samples} samples, its index {indexed}")
         if gap_s > 0:
             raise not_continuous(f"{primary.name} has gaps, the largest of {gap_s:g} s")
         return Header(n_channels=len(channels), n_samples=n_samples, rate_hz=rate_hz, rates_hz=(rate_hz,))
@@ -85,13 +88,15 @@ def _size(channel: Path) -> tuple[float, int]:
     """Rate and samples of one channel over all its segments."""
     segments = sorted(channel.glob("*.segd/*.tmet"))
     if not segments:
-        raise corrupt(f"{channel.name} holds no segment with metadata")
+        raise unreadable(f"{channel.name} holds no segment with metadata")
     rate = 0.0
     count = 0
     for segment in segments:
         with reading(segment):
             with segment.open("rb") as file:
                 data = file.read(_SAMPLES + 8)
+            if data[_TYPE] != b"tmet":
+                raise corrupt(f"{segment.name} does not start like metadata of MEF3")
             if len(data) < _SAMPLES + 8:
                 raise corrupt(f"{segment.name} ends inside its header")
         _require_samples(segment)
@@ -120,21 +125,20 @@ def _require_samples(metadata: Path) -> None:
         raise corrupt(f"{samples.name} holds {samples.stat().st_size} bytes of the {end} that its index names")
 
 
-def _largest_gap_s(channel: Path, rate_hz: float) -> float:
-    """Seconds of the largest gap before a block that is marked as one; 0.0 when there is none."""
-    before_us, largest_us = None, 0.0
+def _follow(channel: Path, rate_hz: float) -> tuple[float, int]:
+    """Seconds of the largest gap before a block that is marked as one (0.0 for none), and samples of all blocks."""
+    before_us, largest_us, indexed = None, 0.0, 0
     for index in sorted(channel.glob("*.segd/*.tidx")):
         with reading(index), index.open("rb") as file:
             file.seek(_HEAD_BYTES)
-            data = file.read(_MAX_INDEX_BYTES)
+            data = file.read(min(index.stat().st_size, _MAX_INDEX_BYTES))
         blocks = np.frombuffer(data[: len(data) // _BLOCK.itemsize * _BLOCK.itemsize], _BLOCK)
-        if not len(blocks):
-            continue
         # the sign of a time says whether its offset is hidden
-        starts = np.abs(blocks["start_us"]).astype(np.float64)
+        starts = np.abs(blocks["start_us"].astype(np.float64))
         ends = starts + blocks["n_samples"] * 1e6 / rate_hz
         leaps = starts - np.concatenate(([starts[0] if before_us is None else before_us], ends[:-1]))
         marked = leaps[(blocks["flags"] & _DISCONTINUITY) > 0]
         largest_us = max(largest_us, float(marked.max()) if len(marked) else 0.0)
         before_us = float(ends[-1])
-    return largest_us / 1e6 if largest_us > 1.5e6 / rate_hz else 0.0
+        indexed += int(blocks["n_samples"].sum(dtype=np.int64))
+    return (largest_us / 1e6 if largest_us > 1.5e6 / rate_hz else 0.0), indexed

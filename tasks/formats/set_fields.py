@@ -64,21 +64,33 @@ def read_set_fields(path: Path) -> SetFields:
 def _from_hdf5(path: Path) -> SetFields:
     import h5py
 
-    with h5py.File(path, "r") as file:
-        group: Any = file.get("EEG", file)
-        if not all(name in group for name in ("nbchan", "srate", "pnts", "data")):
-            raise ValueError("it holds no EEGLAB dataset")
-        data = group["data"]
-        values: dict[str, float | None] = {}
-        for name in ("nbchan", "pnts", "trials", "srate"):
-            stored = np.asarray(group[name][()]).ravel() if name in group and group[name].size <= 16 else np.empty(0)
-            # An empty MATLAB value is stored as its shape with the attribute MATLAB_empty.
-            values[name] = None if stored.size == 0 or group[name].attrs.get("MATLAB_empty") else float(stored[0])
-        if data.dtype.kind == "u" and data.size <= 4096:
-            name = "".join(chr(int(code)) for code in np.asarray(data[()]).ravel())
-            return _fields(values, matrix=None, external=name, sample_bytes=4)
-        # HDF5 has MATLAB's axes reversed: (samples, channels), epochs first.
-        return _fields(values, matrix=tuple(reversed(data.shape)), external=None, sample_bytes=int(data.dtype.itemsize))
+    try:
+        with h5py.File(path, "r") as file:
+            group: Any = file["EEG"] if isinstance(file.get("EEG"), h5py.Group) else file
+            if not all(isinstance(group.get(name), h5py.Dataset) for name in ("nbchan", "srate", "pnts", "data")):
+                raise ValueError("it holds no EEGLAB dataset")
+            data = group["data"]
+            values = {name: _number(group.get(name)) for name in ("nbchan", "pnts", "trials", "srate")}
+            if data.dtype.kind == "u" and data.dtype.itemsize == 2 and data.size <= 4096:
+                name = "".join(chr(int(code)) for code in np.asarray(data[()]).ravel())
+                return _fields(values, matrix=None, external=name, sample_bytes=4)
+            if data.dtype.kind not in "fiu":
+                raise ValueError("its samples are no numbers")
+            # HDF5 has MATLAB's axes reversed: (samples, channels), epochs first.
+            shape = tuple(int(extent) for extent in reversed(data.shape))
+            return _fields(values, matrix=shape, external=None, sample_bytes=int(data.dtype.itemsize))
+    except (RuntimeError, AttributeError) as error:
+        raise ValueError(f"its HDF5 structure is broken: {error}") from error
+
+
+def _number(stored: Any) -> float | None:
+    """The first number of a small dataset; None for anything else."""
+    import h5py
+
+    if not isinstance(stored, h5py.Dataset) or stored.dtype.kind not in "fiu" or not 0 < stored.size <= 16:
+        return None
+    # An empty MATLAB value is stored as its shape with the attribute MATLAB_empty.
+    return None if stored.attrs.get("MATLAB_empty") else float(np.asarray(stored[()]).ravel()[0])
 
 
 def _fields(
