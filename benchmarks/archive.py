@@ -43,7 +43,7 @@ DATASET_ID = "nm000001"
 EVENTS = 50
 _STAMP = "2026-03-01T00:00:00Z"
 _CHANNELS = b"name\ttype\tunits\nFz\tEEG\tuV\nCz\tEEG\tuV\n"
-_BATCH = 1000
+_BATCH = 200
 
 
 def _edf(number: int) -> bytes:

@@ -24,6 +24,7 @@ from cli.options import (
     Workers,
     read_request,
 )
+from contract.errors import Refused
 
 __all__ = ["app", "main"]
 
@@ -133,20 +134,38 @@ def convert(
 
 @app.command()
 def adopt(
-    dataset: DatasetArgument,
-    source: Source,
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATASET", help="The dataset's id; with --all, where the sources lie.", show_default=False
+        ),
+    ],
+    source: Annotated[
+        str | None, typer.Argument(metavar="SOURCE", help="What it is made from.", show_default=False)
+    ] = None,
+    *,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Every dataset in the target's catalog; the only argument is where SOURCE/ID lies."),
+    ] = False,
     to: Target = DEFAULT_TARGET,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Take over a served dataset that is not known here.
 
-    For a target whose state was lost, or that another installation made. The next convert makes every recording anew.
+    For a target whose state was lost, or that another installation made. Stores that are known to be true to the source are
+    carried, the rest is made anew by the next convert.
     """
     with boundary(verbose=verbose, as_json=as_json):
-        from cli.adopt import adopt_dataset
+        from cli.adopt import adopt_dataset, adopt_everything
 
-        adopt_dataset(dataset, source, target=to, as_json=as_json, verbose=verbose)
+        if every and source is None:
+            adopt_everything(dataset, target=to, as_json=as_json, verbose=verbose)
+        elif source is not None and not every:
+            adopt_dataset(dataset, source, target=to, as_json=as_json, verbose=verbose)
+        else:
+            raise Refused("Say `zarrmill adopt DATASET SOURCE`, or `zarrmill adopt --all SOURCES`.")
 
 
 @app.command()

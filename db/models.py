@@ -109,7 +109,7 @@ class Run(Base):
         Index("uq_runs_one_running", "dataset_pk", unique=True, postgresql_where=text("state = 'running'")),
         CheckConstraint("state IN ('running', 'completed', 'failed', 'cancelled', 'lost')", name="state"),
         CheckConstraint("(state = 'running') = (ended_at IS NULL)", name="running_has_no_end"),
-        CheckConstraint("mode IN ('auto', 'full', 'retry-pending')", name="mode"),
+        CheckConstraint("mode IN ('auto', 'full', 'retry-pending', 'adopt')", name="mode"),
         CheckConstraint("number > 0", name="number"),
         CheckConstraint("pg_column_size(counts) < 65536 AND length(error) <= 4000", name="thin"),
     )
@@ -287,14 +287,15 @@ class Attempt(Base):
         ),
         Index(None, "run_id"),
         CheckConstraint(
-            "outcome IN ('converting', 'done', 'failed', 'pending', 'released', 'expired')", name="outcome"
+            "outcome IN ('converting', 'done', 'failed', 'pending', 'released', 'expired', 'adopted')", name="outcome"
         ),
         CheckConstraint("(outcome = 'converting') = (ended_at IS NULL)", name="converting_has_no_end"),
         CheckConstraint("(outcome = 'failed') = (code IS NOT NULL)", name="failed_has_code"),
         CheckConstraint("(outcome = 'pending') = (reason IS NOT NULL)", name="pending_has_reason"),
         CheckConstraint("NOT counted OR outcome IN ('pending', 'expired')", name="counted"),
         CheckConstraint(
-            "projected_bytes > 0 AND permitted_bytes > 0 AND scratch_bytes >= 0 AND floor_bytes > 0",
+            "outcome = 'adopted' OR "
+            "(projected_bytes > 0 AND permitted_bytes > 0 AND scratch_bytes >= 0 AND floor_bytes > 0)",
             name="memory_is_promised",
         ),
         CheckConstraint(

@@ -137,7 +137,7 @@ class PublishedSnapshot:
 _TOTALS = text(f"""
     SELECT COALESCE(sum(s.duration_s), 0) AS duration_s, COALESCE(sum(s.events_row_count), 0)::bigint AS events_row_count,
            count(s.events) AS stores_with_events,
-           CASE WHEN min(s.biosigio) = max(s.biosigio) THEN min(s.biosigio) END AS biosigio_version
+           CASE WHEN min(s.biosigio) = max(s.biosigio) THEN NULLIF(min(s.biosigio), 'unknown') END AS biosigio_version
     FROM stores s JOIN recordings r ON r.pk = s.recording_pk
     WHERE s.dataset_pk = :dataset AND {SERVED}
 """)

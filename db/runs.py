@@ -33,7 +33,7 @@ __all__ = [
     "run_of",
 ]
 
-Mode = Literal["auto", "full", "retry-pending"]
+Mode = Literal["auto", "full", "retry-pending", "adopt"]
 EndState = Literal["completed", "failed", "cancelled"]
 
 

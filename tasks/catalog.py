@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from db.catalog import CatalogFacts
     from infra.storage.protocol import Stored, Target
 
-__all__ = ["CatalogPublished", "publish_catalog"]
+__all__ = ["CatalogPublished", "listed_datasets", "publish_catalog"]
 
 _TRIES = 8
 _SOME_ID = "xx000000"
@@ -36,6 +36,12 @@ class CatalogPublished:
     count: int
     size_bytes: int
     changed: bool
+
+
+def listed_datasets(target: Target) -> list[str] | None:
+    """Ids of the datasets in the catalog that stands at the target; None when there is none that can be read."""
+    live = _parsed(target.read(CATALOG_KEY))
+    return None if live is None else [row.dataset_id for row in live.datasets]
 
 
 def publish_catalog(engine: Engine, target: Target) -> CatalogPublished:

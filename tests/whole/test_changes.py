@@ -136,9 +136,10 @@ def test_an_index_that_the_database_does_not_know_is_refused_and_left_alone(chan
     assert list(changing.served.target.rglob("*.zarr")) == []
 
 
-def test_a_dataset_whose_state_was_lost_is_taken_over_and_made_anew(
+def test_a_dataset_whose_state_was_lost_is_taken_over_and_carried_while_the_source_is_the_same(
     changing: Changing, tmp_path: Path, postgres_server: PostgresServer
 ) -> None:
+    (changing.folder / "sub-06/eeg/sub-06_task-rest_eeg.edf").write_bytes(b"0       not much of a header")
     changing.convert()
     expected = changing.served.settled_index()
     postgres_server.create_database("empty_state")
@@ -149,11 +150,36 @@ def test_a_dataset_whose_state_was_lost_is_taken_over_and_made_anew(
         refused = forgetful.run("convert", changing.folder, code=2)
         assert "zarrmill adopt xx000042" in refused.stderr
         forgetful.run("adopt", "xx000041", changing.folder, code=2)
-        assert "7 stores" in forgetful.run("adopt", "xx000042", changing.folder).stdout
+        assert "6 stores" in forgetful.run("adopt", "xx000042", changing.folder).stdout
         forgetful.run("adopt", "xx000042", changing.folder, code=2)
         assert changing.served.files() == before, "taking over writes nothing at the target"
-        assert forgetful.run("convert", changing.folder, "--json").summary["converted"] == 7
+        again = forgetful.run("convert", changing.folder, "--json").summary
+        assert (again["converted"], again["stores"], again["failures"]) == (0, 6, 1)
         assert changing.served.settled_index() == expected
+        after = changing.served.files()
+        moved = {path for path, what in before.items() if after[path] != what}
+        assert not [path for path in moved if ".zarr/" in path], "trusted stores are untouched"
+        assert "taken over" in forgetful.run("why", "xx000042", _path("01")).stdout
+    finally:
+        postgres_server.drop_database("empty_state")
+
+
+def test_every_dataset_of_a_catalog_is_taken_over_and_what_changed_since_is_made_anew(
+    changing: Changing, tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    changing.convert()
+    write_recording(changing.folder, "01", seed=1)
+    postgres_server.create_database("empty_state")
+    try:
+        settings = {**changing.zarrmill.settings, "ZARRMILL_DATABASE_URL": postgres_server.url("empty_state")}
+        forgetful = replace(changing.zarrmill, settings=settings)
+        (told,) = forgetful.run("adopt", "--all", tmp_path, "--json").lines
+        assert [(one["dataset_id"], one["trusted"], one["to_convert"]) for one in told["adopted"]] == [
+            ("xx000042", 0, 7)
+        ]
+        assert "not taken over: it is known here already" in forgetful.run("adopt", "--all", tmp_path).stdout
+        forgetful.run("adopt", tmp_path, code=2)
+        assert forgetful.run("convert", changing.folder, "--json").summary["converted"] == 7
     finally:
         postgres_server.drop_database("empty_state")
 

@@ -164,7 +164,7 @@ CREATE TABLE runs (
     CONSTRAINT uq_runs_dataset_pk_number UNIQUE (dataset_pk, number),
     CONSTRAINT ck_runs_state CHECK (state IN ('running', 'completed', 'failed', 'cancelled', 'lost')),
     CONSTRAINT ck_runs_running_has_no_end CHECK ((state = 'running') = (ended_at IS NULL)),
-    CONSTRAINT ck_runs_mode CHECK (mode IN ('auto', 'full', 'retry-pending')),
+    CONSTRAINT ck_runs_mode CHECK (mode IN ('auto', 'full', 'retry-pending', 'adopt')),
     CONSTRAINT ck_runs_number CHECK (number > 0),
     CONSTRAINT ck_runs_thin CHECK (pg_column_size(counts) < 65536 AND length(error) <= 4000),
     CONSTRAINT fk_runs_dataset_pk FOREIGN KEY(dataset_pk) REFERENCES datasets (pk) ON DELETE CASCADE
@@ -216,12 +216,12 @@ CREATE TABLE attempts (
     stage_bytes JSONB DEFAULT '{}' NOT NULL,
     notes TEXT[] DEFAULT '{}' NOT NULL,
     CONSTRAINT pk_attempts PRIMARY KEY (id),
-    CONSTRAINT ck_attempts_outcome CHECK (outcome IN ('converting', 'done', 'failed', 'pending', 'released', 'expired')),
+    CONSTRAINT ck_attempts_outcome CHECK (outcome IN ('converting', 'done', 'failed', 'pending', 'released', 'expired', 'adopted')),
     CONSTRAINT ck_attempts_converting_has_no_end CHECK ((outcome = 'converting') = (ended_at IS NULL)),
     CONSTRAINT ck_attempts_failed_has_code CHECK ((outcome = 'failed') = (code IS NOT NULL)),
     CONSTRAINT ck_attempts_pending_has_reason CHECK ((outcome = 'pending') = (reason IS NOT NULL)),
     CONSTRAINT ck_attempts_counted CHECK (NOT counted OR outcome IN ('pending', 'expired')),
-    CONSTRAINT ck_attempts_memory_is_promised CHECK (projected_bytes > 0 AND permitted_bytes > 0 AND scratch_bytes >= 0 AND floor_bytes > 0),
+    CONSTRAINT ck_attempts_memory_is_promised CHECK (outcome = 'adopted' OR (projected_bytes > 0 AND permitted_bytes > 0 AND scratch_bytes >= 0 AND floor_bytes > 0)),
     CONSTRAINT ck_attempts_thin CHECK (length(error) <= 4000 AND length(traceback) <= 16000 AND cardinality(notes) <= 20),
     CONSTRAINT fk_attempts_recording_pk FOREIGN KEY(recording_pk) REFERENCES recordings (pk) ON DELETE CASCADE,
     CONSTRAINT fk_attempts_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
