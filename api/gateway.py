@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from api.errors import error, not_found
 from infra.storage.beneath import open_file
+from infra.storage.headers import cache_control, content_type
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["serve_file"]
 
 _BLOCK_BYTES = 1 << 18
-_CONTENT_TYPES = {"json": "application/json", "parquet": "application/vnd.apache.parquet"}
-_DOCUMENTS = frozenset({"index.json", "manifest.json", "events.parquet"})
 _ABSENT = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO, errno.EINVAL}
 )
@@ -107,13 +106,13 @@ def _respond(request: Request, file: int, key: str) -> Response:
     etag = f'"{state.st_size:x}-{state.st_mtime_ns:x}-{state.st_ctime_ns:x}-{state.st_ino:x}"'
     headers = {
         "ETag": etag,
-        "Cache-Control": f"public, max-age={_max_age_s(key)}",
+        "Cache-Control": cache_control(key),
         "Accept-Ranges": "bytes",
         "X-Content-Type-Options": "nosniff",
     }
     if _matches(request.headers.get("if-none-match"), etag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    headers["Content-Type"] = _CONTENT_TYPES.get(key.rsplit(".", 1)[-1], "application/octet-stream")
+    headers["Content-Type"] = content_type(key)
     part = _part(request, state.st_size, etag)
     if part is None:
         unsatisfiable = {"Content-Range": f"bytes */{state.st_size}", "Accept-Ranges": "bytes"}
@@ -124,14 +123,6 @@ def _respond(request: Request, file: int, key: str) -> Response:
     if request.method == "HEAD":
         return Response(status_code=part.status, headers=headers)
     return _OpenFile(file, part, headers)
-
-
-def _max_age_s(key: str) -> int:
-    """Seconds a cache may keep an object: documents and metadata a minute, the catalog an hour, chunks a day."""
-    name = key.rsplit("/", 1)[-1]
-    if name == key:
-        return 3600
-    return 60 if name == "zarr.json" or (key.count("/") == 2 and name in _DOCUMENTS) else 86400
 
 
 def _matches(if_none_match: str | None, etag: str) -> bool:

@@ -207,10 +207,18 @@ def s3_server() -> Iterator[S3Server]:
         yield server
 
 
-@pytest.fixture
-def s3(s3_server: S3Server) -> Iterator[S3Place]:
+@pytest.fixture(scope="session")
+def s3_proxy(s3_server: S3Server) -> Iterator[FaultProxy]:
+    # one address for the session: clients are kept by address, and each costs half a second
     proxy = FaultProxy(s3_server.port)
     try:
-        yield S3Place(s3_server, proxy)
+        yield proxy
     finally:
         proxy.close()
+
+
+@pytest.fixture
+def s3(s3_server: S3Server, s3_proxy: FaultProxy) -> Iterator[S3Place]:
+    s3_proxy.forget()
+    yield S3Place(s3_server, s3_proxy)
+    s3_proxy.forget()

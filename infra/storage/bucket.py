@@ -257,6 +257,14 @@ class Bucket:
                     detail=f"{first.get('Code')}: {first.get('Key')}",
                 )
 
+    def abort_uploads(self, prefix: str) -> None:
+        """Remove the parts of every unfinished upload whose key begins with ``prefix``."""
+        arguments = {"Bucket": self.name, "Prefix": prefix}
+        page = self.connection.run(self._requesting("list_multipart_uploads", f"LIST uploads {prefix}", arguments))
+        for one in page.get("Uploads", ()):
+            upload = {**self._named(one["Key"]), "UploadId": one["UploadId"]}
+            self.connection.run(self._requesting("abort_multipart_upload", f"DELETE {one['Key']}", upload))
+
     def _requesting(self, operation: str, what: str, arguments: dict[str, Any]) -> Callable[[], Awaitable[Any]]:
         return lambda: self.connection.request(operation, what, arguments)
 

@@ -18,7 +18,6 @@ from uuid import uuid4
 from contract.errors import PreconditionFailed, PublishError, Refused
 from contract.layout import check_relative
 from infra.storage.beneath import (
-    exchange,
     locked,
     open_file,
     open_folder,
@@ -29,15 +28,14 @@ from infra.storage.beneath import (
     umask,
     write_new,
 )
-from infra.storage.protocol import Addresses, Stored
+from infra.storage.folder_store import copy_in, digests_below, move_in, prune, remove_quietly
+from infra.storage.keys import AREA, segments_of, store_segments
+from infra.storage.protocol import Addresses, StandingObject, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["AREA", "FolderTarget"]
-
-AREA = ".zarrmill"
-"""The hidden folder of a target: locks, stores being built and stores being removed."""
+__all__ = ["FolderTarget"]
 
 _STAGING = (AREA, "staging")
 _LOCKS = (AREA, "locks")
@@ -58,6 +56,8 @@ class FolderTarget:
     port
         Of the gateway that serves the folder on 127.0.0.1; only the addresses name it.
     """
+
+    marks_stores = False  # an exchange gives every object a new inode
 
     def __init__(self, root: Path, *, port: int) -> None:
         self.root = root
@@ -86,8 +86,15 @@ class FolderTarget:
             s3_anonymous=False,
         )
 
-    def prepare(self) -> None:
+    @property
+    def decides_conditions(self) -> bool:
+        """Always: under a lock in the folder itself."""
+        return True
+
+    def prepare(self, *, public: bool = False) -> None:
         """Make the folder, and write and remove a file in it; see ``Target.prepare``."""
+        if public:
+            raise Refused("--public is for s3:// targets: who can read a folder is up to its permissions.")
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.root) as probe:
@@ -124,7 +131,7 @@ class FolderTarget:
 
     def _open(self, key: str) -> BufferedReader | None:
         try:
-            return os.fdopen(open_file(self.root, _segments(key)), "rb")
+            return os.fdopen(open_file(self.root, segments_of(key)), "rb")
         except FileNotFoundError:
             return None
 
@@ -141,7 +148,7 @@ class FolderTarget:
             ``if_match`` is not the current etag, or ``if_absent`` and the object exists.
         """
         del content_type
-        *above, name = _segments(key)
+        *above, name = segments_of(key)
         with self._folder(above) as folder, self._locked(key):
             if if_match is not None or if_absent:
                 self._check(key, if_match)
@@ -162,8 +169,15 @@ class FolderTarget:
             )
 
     def put_store(
-        self, key: str, folder: Path, objects: Mapping[str, str], *, token: str, may_write: Callable[[], None]
-    ) -> None:
+        self,
+        key: str,
+        folder: Path,
+        objects: Mapping[str, str],
+        *,
+        token: str,
+        may_write: Callable[[], None],
+        believed: Mapping[str, tuple[str, str]] | None = None,
+    ) -> Mapping[str, str]:
         """Replace the store at ``key`` by ``folder``: prepared in the hidden area, then exchanged in one step.
 
         ``folder`` is renamed where it lies on the same file system, else copied object by object, the root
@@ -176,7 +190,8 @@ class FolderTarget:
         LostLease
             From ``may_write``; what is served stays, and what was prepared is removed.
         """
-        *above, name = _store_segments(key)
+        del believed  # the new store is exchanged whole, whatever stood there
+        *above, name = store_segments(key)
         if _ROOT_OBJECT not in objects:
             raise PublishError(f"The new store for {key} has no root zarr.json.")
         temporary = _temporary(key, token)
@@ -187,12 +202,13 @@ class FolderTarget:
                 may_write()
                 with self._locked(key), self._folder(above) as parent:
                     may_write()
-                    _move_in((staging, temporary), (parent, name))
+                    move_in((staging, temporary), (parent, name))
                     os.fsync(parent)
                     os.fsync(staging)
             finally:
                 # After the exchange this is the old store, before it what was prepared; garbage both.
-                _remove_quietly(staging, temporary)
+                remove_quietly(staging, temporary)
+        return {}
 
     def _stage(
         self, folder: Path, staging: int, temporary: str, objects: Mapping[str, str], may_write: Callable[[], None]
@@ -203,7 +219,7 @@ class FolderTarget:
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            _copy(folder, staging, temporary, objects, may_write)
+            copy_in(folder, staging, temporary, objects, may_write)
             shutil.rmtree(folder)
         new = open_folder(f"/proc/self/fd/{staging}", [temporary])
         try:
@@ -216,7 +232,7 @@ class FolderTarget:
 
     def repair_store(self, key: str, *, token: str) -> None:
         """Remove whatever an interrupted ``put_store`` with this token left; what is served stays."""
-        _store_segments(key)
+        store_segments(key)
         with suppress(FileNotFoundError):
             staging = open_folder(self.root, _STAGING)
             try:
@@ -226,25 +242,60 @@ class FolderTarget:
 
     def store_digests(self, key: str) -> Mapping[str, tuple[int, str]] | None:
         """Size in bytes and SHA-256 of every object below ``key``; None when no folder is there."""
-        segments = _store_segments(key)
+        segments = store_segments(key)
         try:
             top = open_folder(self.root, segments)
         except FileNotFoundError:
             return None
-        found: dict[str, tuple[int, str]] = {}
         try:
-            for path, _folders, names, below in os.fwalk(".", dir_fd=top):
-                prefix = path[2:] + "/" if path != "." else ""
-                for name in names:
-                    file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=below)
-                    with os.fdopen(file, "rb") as stream:
-                        found[prefix + name] = (
-                            os.fstat(file).st_size,
-                            hashlib.file_digest(stream, "sha256").hexdigest(),
-                        )
+            return dict(digests_below(top))
         finally:
             os.close(top)
-        return found
+
+    def store_stands(self, key: str, digests: Mapping[str, tuple[int, str]], etags: Mapping[str, str] | None) -> bool:
+        """Whether exactly these objects stand below ``key``. Reads the bytes."""
+        del etags
+        return self.store_digests(key) == digests
+
+    def list_store(self, key: str) -> Mapping[str, StandingObject]:
+        """Every object below ``key`` by its name in the store, its etag being its SHA-256. Reads the bytes."""
+        return {name: StandingObject(*one) for name, one in (self.store_digests(key) or {}).items()}
+
+    def list_objects(self, prefix: str) -> Iterator[tuple[str, StandingObject]]:
+        """(key, object) of every file whose key begins with ``prefix``, folder by folder. Reads the bytes."""
+        *above, _rest = prefix.split("/")
+        try:
+            top = open_folder(self.root, segments_of("/".join(above)) if above else [])
+        except FileNotFoundError:
+            return
+        base = "".join(f"{segment}/" for segment in above)
+        try:
+            for name, one in digests_below(top, hidden=False):
+                if f"{base}{name}".startswith(prefix):
+                    yield f"{base}{name}", StandingObject(*one)
+        finally:
+            os.close(top)
+
+    def copy_store(self, origin: str, key: str, *, may_write: Callable[[], None]) -> Mapping[str, str]:
+        """Make the store at ``key``, where none may stand, a copy of the one at ``origin``; see ``Target.copy_store``."""
+        *above, name = store_segments(key)
+        digests = self.store_digests(origin)
+        if digests is None or _ROOT_OBJECT not in digests:
+            raise PublishError("There is no store to be copied.", detail=origin)
+        temporary = _temporary(key, "copy")
+        objects = {each: sha256 for each, (_size, sha256) in digests.items()}
+        with self._folder(_STAGING) as staging, self._locked(key), self._folder(above) as parent:
+            remove_tree(staging, temporary)
+            try:
+                copy_in(self.root / origin, staging, temporary, objects, may_write)
+                may_write()
+                rename_new((staging, temporary), (parent, name))
+                os.fsync(parent)
+            except FileExistsError as error:
+                raise PublishError("A store can be copied to a free address only.", detail=key) from error
+            finally:
+                remove_quietly(staging, temporary)
+        return {}
 
     def store_exists(self, key: str) -> bool:
         """Whether a root ``zarr.json`` stands at ``key``: one stat."""
@@ -254,6 +305,10 @@ class FolderTarget:
         except FileNotFoundError:
             return False
         return True
+
+    def missing_stores(self, keys: Sequence[str]) -> set[str]:
+        """Those of ``keys`` at which no root ``zarr.json`` stands: one stat each."""
+        return {key for key in keys if not self.store_exists(key)}
 
     def delete_stores(self, keys: Iterable[str]) -> None:
         """Remove stores and any folders that this leaves empty. Absent keys are fine.
@@ -266,11 +321,11 @@ class FolderTarget:
                 if left.startswith(_REMOVED):
                     remove_tree(staging, left)
             for key in keys:
-                segments = _store_segments(key)
+                segments = store_segments(key)
                 aside = f"{_REMOVED}{uuid4().hex}"
                 with self._locked(key):
                     if self._set_aside(segments, staging, aside):
-                        self._prune(segments[:-1])
+                        prune(self.root, segments[:-1])
                 remove_tree(staging, aside)
 
     def _set_aside(self, segments: list[str], staging: int, aside: str) -> bool:
@@ -287,25 +342,9 @@ class FolderTarget:
             os.close(parent)
         return True
 
-    def _prune(self, segments: list[str]) -> None:
-        """Remove the folder and those above it as far as they are empty; the root stays."""
-        for depth in range(len(segments), 0, -1):
-            try:
-                parent = open_folder(self.root, segments[: depth - 1])
-            except FileNotFoundError:
-                continue
-            try:
-                os.rmdir(segments[depth - 1], dir_fd=parent)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                return
-            finally:
-                os.close(parent)
-
     def delete(self, key: str) -> None:
         """Remove one object. Absent is fine."""
-        *above, name = _segments(key)
+        *above, name = segments_of(key)
         try:
             folder = open_folder(self.root, above)
         except FileNotFoundError:
@@ -340,57 +379,9 @@ class FolderTarget:
             yield
 
 
-def _segments(key: str) -> list[str]:
-    check_relative(key)
-    segments = key.split("/")
-    if any(segment.startswith(".") for segment in segments):
-        raise PublishError("Names that start with a dot are kept for zarrmill itself.", detail=key)
-    return segments
-
-
-def _store_segments(key: str) -> list[str]:
-    segments = _segments(key)
-    if len(segments) < 3 or not segments[-1].endswith(".zarr"):
-        raise PublishError("A store lies below a dataset and ends in .zarr.", detail=key)
-    return segments
-
-
 def _temporary(key: str, token: str) -> str:
     if not _TOKEN.fullmatch(token):
         raise PublishError(
             "The token of a publish may hold only letters, digits, dot, dash and underscore.", detail=token
         )
     return f"{token}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-
-
-def _move_in(new: tuple[int, str], address: tuple[int, str]) -> None:
-    """Bring the prepared store to its address; an old one is then where the new one was."""
-    try:
-        rename_new(new, address)
-    except FileExistsError:
-        exchange(new, address)
-
-
-def _copy(
-    folder: Path, staging: int, temporary: str, objects: Mapping[str, str], may_write: Callable[[], None]
-) -> None:
-    base = f"/proc/self/fd/{staging}"
-    for name in sorted(objects, key=lambda name: (name == _ROOT_OBJECT, name)):
-        check_relative(name)
-        may_write()
-        *above, last = name.split("/")
-        below = open_folder(base, [temporary, *above], create=True)
-        try:
-            digest = write_new(below, last, folder / name, durable=False)
-        finally:
-            os.close(below)
-        if digest != objects[name]:
-            raise PublishError("An object of the new store changed while it was copied.", detail=name)
-
-
-def _remove_quietly(folder: int, name: str) -> None:
-    """Remove garbage; a failure is worth a warning, not the loss of a store that is already served."""
-    try:
-        remove_tree(folder, name)
-    except OSError as error:
-        _log.warning("could not remove %s from the hidden area of the target: %s", name, error.strerror)

@@ -18,9 +18,12 @@ __all__ = ["open_target"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+
 
 def open_target(url: str, settings: Settings) -> Target:
-    """The target at ``url``: a folder, as a path or ``file://`` address. Nothing is created or read yet.
+    """The target at ``url``: a folder, as a path or ``file://`` address, or ``s3://bucket[/prefix]``. Nothing is created or read yet.
 
     ``open_target(target.url, …)`` gives an equal target, whatever folder the process stands in.
 
@@ -31,6 +34,8 @@ def open_target(url: str, settings: Settings) -> Target:
     """
     if "\x00" in url or not url.strip():
         raise Refused("The target is empty; give the folder to serve from, for example ./served.")
+    if url.lower().startswith("s3://"):
+        return _bucket(url, settings)
     root = Path(_local_path(url)).expanduser().resolve()
     # exists() is false for a path below a file, so it is the first that does exist that is looked at
     there = next(place for place in (root, *root.parents) if place.exists())
@@ -38,6 +43,22 @@ def open_target(url: str, settings: Settings) -> Target:
         what = "is a file" if there == root else f"cannot be made, because {there} is a file"
         raise Refused(f"The target {root} {what}; give the folder to serve from.")
     return FolderTarget(root, port=settings.port)
+
+
+def _bucket(url: str, settings: Settings) -> Target:
+    from infra.storage.s3_connection import access
+    from infra.storage.s3_target import S3Target
+
+    name, _, prefix = url[len("s3://") :].partition("/")
+    prefix = prefix.strip("/")
+    if not _BUCKET.fullmatch(name):
+        raise Refused(f"The target {url} names no bucket; write s3://bucket or s3://bucket/prefix.")
+    if prefix and not all(_SEGMENT.fullmatch(segment) for segment in prefix.split("/")):
+        raise Refused(
+            f"The prefix of the target {url} may hold only letters, digits, dots, dashes and underscores between its slashes, "
+            "and none of its parts may begin with a dot."
+        )
+    return S3Target(access(settings), name, prefix, contract_host=settings.contract_host)
 
 
 def _local_path(url: str) -> str:
@@ -48,5 +69,5 @@ def _local_path(url: str) -> str:
     if scheme[1].lower() == "file" and parts.netloc in ("", "localhost") and parts.path:
         return unquote(parts.path)
     raise Refused(
-        f"The target {url} is not supported; supported are a folder (./served) and file:///absolute/folder.",
+        f"The target {url} is not supported; supported are a folder (./served), file:///absolute/folder and s3://bucket/prefix.",
     )

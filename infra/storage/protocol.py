@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Addresses", "Stored", "Target"]
+__all__ = ["Addresses", "StandingObject", "Stored", "Target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,45 @@ class Addresses:
     s3_anonymous: bool
 
 
+@dataclass(frozen=True, slots=True)
+class StandingObject:
+    """An object as it stands at a target: its size, and the etag by which the target tells its versions apart."""
+
+    size_bytes: int
+    etag: str
+
+
 class Target(Protocol):
-    """Keys use ``/`` and never leave the target: ``<dataset_id>/zarr/index.json``."""
+    """Keys use ``/`` and never leave the target: ``<dataset_id>/zarr/index.json``.
+
+    Trouble raises ``OSError`` or ``StorageError``; only a definite "it is not there" is absence.
+
+    Attributes
+    ----------
+    url
+        How state names it; ``open_target`` of it gives an equal target.
+    marks_stores
+        Whether each published store needs a mark of its own in its root ``zarr.json``, because nothing else tells a
+        reader that objects of equal names were replaced meanwhile.
+    """
 
     url: str
+    marks_stores: bool
+
+    @property
+    def decides_conditions(self) -> bool:
+        """Whether ``if_match`` and ``if_absent`` are decided in the same step that writes.
+
+        Where they are not, whoever writes on a condition holds a lock that every other writer holds too.
+        """
+        ...
 
     def addresses(self, dataset_id: str) -> Addresses:
         """The address fields for one dataset."""
         ...
 
-    def prepare(self) -> None:
-        """Make sure that the target can be written.
+    def prepare(self, *, public: bool = False) -> None:
+        """Make sure that the target can be written, and with ``public`` that anybody can read it without credentials.
 
         Raises
         ------
@@ -83,11 +111,17 @@ class Target(Protocol):
         *,
         token: str,
         may_write: Callable[[], None],
-    ) -> None:
-        """Replace the store at ``key`` by ``folder``; a reader sees the old or the new one.
+        believed: Mapping[str, tuple[str, str]] | None = None,
+    ) -> Mapping[str, str]:
+        """Replace the store at ``key`` by ``folder``; a reader who compares the root before and after never uses a mixture.
 
         ``objects`` maps object names to SHA-256 hex; ``token`` names temporary state so that a later run finds it;
-        ``may_write`` is called before each write and raises LostLease to stop. ``folder`` is used up.
+        ``may_write`` is called before each write and raises LostLease to stop. ``folder`` is used up. ``believed``
+        is SHA-256 and etag of each object as they were last noted; what still stands so is not written again.
+
+        Returns
+        -------
+        Etag of each object, to be noted; empty for a target without any.
         """
         ...
 
@@ -95,12 +129,40 @@ class Target(Protocol):
         """Remove whatever an interrupted ``put_store`` with this token left; what is served stays."""
         ...
 
+    def store_stands(self, key: str, digests: Mapping[str, tuple[int, str]], etags: Mapping[str, str] | None) -> bool:
+        """Whether exactly these objects stand below ``key``: by their etags where those are known, else by their bytes."""
+        ...
+
     def store_digests(self, key: str) -> Mapping[str, tuple[int, str]] | None:
         """Size and SHA-256 of every object below ``key``; None when there is no store. Reads the bytes."""
         ...
 
+    def list_store(self, key: str) -> Mapping[str, StandingObject]:
+        """Every object below ``key`` by its name in the store; empty when there is none. Reads no bytes on S3."""
+        ...
+
+    def list_objects(self, prefix: str) -> Iterator[tuple[str, StandingObject]]:
+        """(key, object) of everything whose key begins with ``prefix``, by key; hidden areas are left out."""
+        ...
+
+    def copy_store(self, origin: str, key: str, *, may_write: Callable[[], None]) -> Mapping[str, str]:
+        """Make the store at ``key``, where none may stand, a copy of the one at ``origin``; etag of each object.
+
+        No byte leaves the target. The root ``zarr.json`` is copied last.
+
+        Raises
+        ------
+        PublishError
+            There is no store at ``origin``, or something stands at ``key``.
+        """
+        ...
+
     def store_exists(self, key: str) -> bool:
         """Whether a root ``zarr.json`` stands at ``key``."""
+        ...
+
+    def missing_stores(self, keys: Sequence[str]) -> set[str]:
+        """Those of ``keys`` at which no root ``zarr.json`` stands."""
         ...
 
     def delete_stores(self, keys: Iterable[str]) -> None:

@@ -110,11 +110,12 @@ class FaultProxy:
     def forget(self) -> None:
         """Begin counting anew, and drop the faults."""
         with self.lock:
+            for fault in self.faults:
+                fault.go.set()
             self.faults, self.asked, self.answers, self.seen_headers = [], [], [], []
 
     def close(self) -> None:
-        for fault in self.faults:
-            fault.go.set()
+        self.forget()
         self._server.shutdown()
         self._thread.join(20)
         self._server.server_close()

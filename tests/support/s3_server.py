@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -32,6 +33,7 @@ class S3Server:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @cached_property
     def plain_client(self) -> Any:
         """A client of botocore, which shares no code with the product's."""
         return botocore.session.get_session().create_client(
@@ -62,7 +64,7 @@ class S3Place:
         self.server = server
         self.proxy = proxy
         self.name = f"bucket-{uuid4().hex[:12]}"
-        self.plain = server.plain_client()
+        self.plain = server.plain_client
         self.plain.create_bucket(Bucket=self.name, CreateBucketConfiguration={"LocationConstraint": "us-east-2"})
 
     def environment(self, **more: str) -> dict[str, str]:
