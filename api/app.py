@@ -1,4 +1,4 @@
-"""The read-only web server of a folder target: stores, documents, catalog and schemas."""
+"""The read-only web server of a target: stores, documents, catalog and schemas."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from api.errors import add_error_handlers, not_found
-from api.gateway import serve_file
+from api.gateway import serve_object
+from api.places import opener
 from contract.layout import CATALOG_KEY, is_dataset_id
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
+    from api.places import Opened
     from infra.settings import Settings
+    from infra.storage.protocol import Target
 
 __all__ = ["create_app"]
 
@@ -26,13 +29,13 @@ _READ = ["GET", "HEAD"]
 _EXPOSED = ["ETag", "Content-Length", "Content-Range", "Accept-Ranges"]
 
 
-def create_app(target_root: Path, settings: Settings) -> FastAPI:
-    """An application that serves what lies below ``target_root`` and writes nothing.
+def create_app(target: Target, settings: Settings) -> FastAPI:
+    """An application that serves what stands at ``target`` and writes nothing.
 
     Parameters
     ----------
-    target_root
-        Root of a folder target; it may not exist yet, everything is 404 until it does.
+    target
+        A folder that does not exist yet is 404 throughout until it does.
     settings
         Its ``archive_name`` is shown at ``/``.
     """
@@ -47,7 +50,7 @@ def create_app(target_root: Path, settings: Settings) -> FastAPI:
         max_age=86400,
     )
     _add_service_routes(app, settings.archive_name)
-    _add_data_routes(app, target_root)
+    _add_data_routes(app, opener(target))
     return app
 
 
@@ -73,16 +76,16 @@ def _add_service_routes(app: FastAPI, archive_name: str) -> None:
         return Response(schemas[name], media_type="application/json", headers=_SCHEMA_HEADERS)
 
 
-def _add_data_routes(app: FastAPI, root: Path) -> None:
+def _add_data_routes(app: FastAPI, open_object: Callable[[str], Opened | None]) -> None:
     @app.api_route("/catalog.json", methods=_READ)
     def catalog(request: Request) -> Response:
-        return serve_file(request, root, CATALOG_KEY)
+        return serve_object(request, open_object, CATALOG_KEY)
 
     @app.api_route("/{dataset_id}/zarr/{path:path}", methods=_READ)
     def served(request: Request, dataset_id: str, path: str) -> Response:
         if not is_dataset_id(dataset_id):
             return not_found()
-        return serve_file(request, root, f"{dataset_id}/zarr/{path}")
+        return serve_object(request, open_object, f"{dataset_id}/zarr/{path}")
 
     @app.api_route("/{anything:path}", methods=_READ)
     def elsewhere() -> Response:

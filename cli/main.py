@@ -17,6 +17,7 @@ from cli.options import (
     Hash,
     Memory,
     ModeOption,
+    Public,
     RebuildOn,
     Source,
     Target,
@@ -109,6 +110,7 @@ def convert(
     hash_signals: Hash = False,
     allow_dirty: AllowDirty = False,
     commit: Commit = None,
+    public: Public = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 3 when anything is pending or failed.")] = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -126,6 +128,7 @@ def convert(
             commit=commit,
             workers=workers,
             memory=memory,
+            public=public,
         )
         from cli.convert import convert_dataset
 

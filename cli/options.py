@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from flows.request import ReconvertRequest
 
 __all__ = [
-    "AllowDirty", "AsJson", "Commit", "DatasetArgument", "DatasetId", "Hash", "Memory", "Mode", "ModeOption", "RebuildOn",
+    "AllowDirty", "AsJson", "Commit", "DatasetArgument", "DatasetId", "Hash", "Memory", "Mode", "ModeOption", "Public",
+    "RebuildOn",
     "Source", "Target", "Verbose", "Workers", "read_rebuild_on", "read_request",
 ]  # fmt: skip
 
@@ -31,7 +32,19 @@ Source = Annotated[
 DatasetArgument = Annotated[
     str, typer.Argument(metavar="DATASET", help="The dataset's id, such as xx000001.", show_default=False)
 ]
-Target = Annotated[str, typer.Option("--to", metavar="TARGET", help="Where datasets are served from: a folder.")]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--to", "--target", metavar="TARGET", help="Where datasets are served from: a folder, or s3://bucket[/prefix]."
+    ),
+]
+Public = Annotated[
+    bool,
+    typer.Option(
+        "--public",
+        help="Publish openly: refused unless anybody can read the bucket; the index then says so. It is remembered.",
+    ),
+]
 DatasetId = Annotated[
     str | None,
     typer.Option(
@@ -117,6 +130,7 @@ def read_request(
     commit: str | None = None,
     workers: int | None = None,
     memory: str | None = None,
+    public: bool = False,
 ) -> ReconvertRequest:
     """What the options ask for, checked as far as text alone allows.
 
@@ -146,4 +160,5 @@ def read_request(
         hash_signals=hash_signals,
         allow_dirty=allow_dirty,
         commit=commit,
+        public=public,
     )

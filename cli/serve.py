@@ -1,13 +1,12 @@
-"""``zarrmill serve``: the addresses of a folder target, alive on this machine."""
+"""``zarrmill serve``: what a target serves, alive on this machine."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
-from cli.runtime import prepare, target_url
+from cli.runtime import prepare
 from contract.errors import Refused
+from contract.layout import CATALOG_KEY
 
 __all__ = ["serve_target"]
 
@@ -18,22 +17,28 @@ def serve_target(to: str, *, port: int | None, verbose: bool) -> None:
     Raises
     ------
     Refused
-        There is no such folder, or the port is taken.
+        There is no such folder or bucket, or the port is taken.
     """
     settings = prepare(verbose=verbose, uses_home=False)
-    root, at = Path(target_url(to, settings)), port or settings.port
-    if not root.is_dir():
-        raise Refused(f"{root} is no folder; convert something to it first, or name another one with --to")
+    from infra.storage import open_target
+    from infra.storage.folder import FolderTarget
+
+    target, at = open_target(to, settings), port or settings.port
+    is_folder = isinstance(target, FolderTarget)
+    if isinstance(target, FolderTarget) and not target.root.is_dir():
+        raise Refused(f"{target.url} is no folder; convert something to it first, or name another one with --to")
+    if not is_folder:
+        target.etag(CATALOG_KEY)  # so that a wrong bucket or key is told now, and not by every request
     _free(at)
     import uvicorn
 
     from api.app import create_app
 
-    typer.echo(f"serving {root} at http://127.0.0.1:{at}/catalog.json; Ctrl-C ends it")
-    if at != settings.port:
+    typer.echo(f"serving {target.url} at http://127.0.0.1:{at}/catalog.json; Ctrl-C ends it")
+    if is_folder and at != settings.port:
         typer.echo(f"the documents name port {settings.port}, so their links will not lead here", err=True)
     level = "info" if verbose else "warning"
-    uvicorn.run(create_app(root, settings), host="127.0.0.1", port=at, log_level=level, access_log=verbose)
+    uvicorn.run(create_app(target, settings), host="127.0.0.1", port=at, log_level=level, access_log=verbose)
 
 
 def _free(port: int) -> None:

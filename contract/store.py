@@ -18,6 +18,7 @@ __all__ = [
     "ADDED_ROOT_ATTRIBUTES",
     "LABELS_DEDUPLICATED",
     "NOTE",
+    "PUBLISH_ID",
     "STORE_FORMAT",
     "STORE_FORMAT_VERSION",
     "VALUE_DESCRIPTIONS",
@@ -46,6 +47,7 @@ ADDED_ROOT_ATTRIBUTES = (
     "channels_tsv_match",
     "channels_tsv_count_mismatch",
     "sidecar_notes",
+    "publish_id",
 )
 """Root attributes that are ours; every other one is biosigIO's."""
 NOTE = (
@@ -55,6 +57,8 @@ NOTE = (
 """The root attribute `note`, the same for every route by which a recording was converted."""
 LABELS_DEDUPLICATED = "channel_labels_deduplicated"
 """Member of `recording_metadata`: labels that were changed because the file repeats them, with the file's own."""
+PUBLISH_ID = "publish_id"
+"""Root attribute of a store in an object store: another one after every publish, so that readers see replacements."""
 VALUE_DESCRIPTIONS = "value_descriptions"
 """Attribute of the events group, ours: event code to description."""
 
@@ -148,6 +152,10 @@ class RootAttributes(_Read):
     )
     sidecar_notes: Listed[str] | None = Field(
         default=None, description="What is wrong with a sidecar, a sentence each, at most 20, added by us."
+    )
+    publish_id: NonEmpty | None = Field(
+        default=None,
+        description="Another one after each publish of the store to an object store, added by us; absent in a folder.",
     )
 
 

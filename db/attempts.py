@@ -190,7 +190,7 @@ def renew_attempts(c: Connection, *, attempt_ids: Collection[UUID], lease_s: flo
 
 
 _STORE_COLUMNS = (
-    "entry, source, options, engine, biosigio, digests, events, events_row_count, source_key, size_bytes, duration_s, attempt_id, "
+    "entry, source, options, engine, biosigio, digests, etags, events, events_row_count, source_key, size_bytes, duration_s, attempt_id, "
     "updated_utc, zarr"
 )
 
@@ -203,7 +203,7 @@ _DONE = text(f"""
         RETURNING r.pk, r.dataset_pk, r.zarr
     ), kept AS (
         INSERT INTO stores (recording_pk, dataset_pk, {_STORE_COLUMNS})
-        SELECT pk, dataset_pk, :entry, :source, :options, :engine, :biosigio, :digests, :events, CAST(:events_row_count AS bigint),
+        SELECT pk, dataset_pk, :entry, :source, :options, :engine, :biosigio, :digests, :etags, :events, CAST(:events_row_count AS bigint),
                :source_key, CAST(:size_bytes AS bigint), CAST(:duration_s AS float8), CAST(:attempt AS uuid),
                CAST(:updated_utc AS timestamptz), zarr
         FROM moved

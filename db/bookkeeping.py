@@ -27,6 +27,7 @@ class Document(Base):
     comparable_sha256: Mapped[str]
     made_from: Mapped[str | None]
     row_count: Mapped[int | None]
+    adopted: Mapped[bytes | None]
     run_id: Mapped[UUID | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"))
     written_at: Mapped[Moment]
 

@@ -45,6 +45,8 @@ class Dataset:
 
     Parameters
     ----------
+    anonymous
+        Whether its objects can be read without credentials, as its index says.
     status
         ready, failed, or None before the first terminal state. It stands while a run works; ``converting`` is beside it.
     errors
@@ -56,6 +58,7 @@ class Dataset:
     target: str
     source: str
     visibility: str
+    anonymous: bool
     active: bool
     facts: DatasetFacts
     status: str | None

@@ -27,6 +27,7 @@ __all__ = [
     "note_failed",
     "note_published",
     "register",
+    "set_anonymous",
     "set_facts",
 ]
 
@@ -64,6 +65,7 @@ def _dataset(row: Any) -> Dataset:
         target=row.target,
         source=row.source,
         visibility=row.visibility,
+        anonymous=row.anonymous,
         active=row.active,
         facts=facts,
         status=row.status,
@@ -85,6 +87,14 @@ def register(c: Connection, *, dataset_id: str, target: str, source: str) -> Dat
         {"dataset_id": dataset_id, "target": target, "source": source},
     ).one()
     return _dataset(row)
+
+
+def set_anonymous(c: Connection, *, dataset: Dataset, anonymous: bool) -> None:
+    """Note whether its objects can be read without credentials; its next index says so."""
+    c.execute(
+        text("UPDATE datasets SET anonymous = :anonymous WHERE pk = :dataset"),
+        {"dataset": dataset.pk, "anonymous": anonymous},
+    )
 
 
 def find(

@@ -31,6 +31,8 @@ class PublishedDocument:
         means that nothing need even be built.
     row_count
         Rows of events.parquet; None for any other.
+    adopted
+        Entries of another installation that stand in an index of ours, packed; None without any.
     """
 
     target: str
@@ -41,6 +43,7 @@ class PublishedDocument:
     comparable_sha256: str
     made_from: str | None
     row_count: int | None
+    adopted: bytes | None
     run_id: UUID | None
     written_at: datetime
 
@@ -64,17 +67,20 @@ def note(
     comparable_sha256: str | None = None,
     made_from: str | None = None,
     row_count: int | None = None,
+    adopted: bytes | None = None,
     run_id: UUID | None = None,
 ) -> None:
     """Note that the document was written. Without ``comparable_sha256`` all of it matters."""
     c.execute(
         text("""
-            INSERT INTO documents (target, key, etag, size_bytes, sha256, comparable_sha256, made_from, row_count, run_id)
-            VALUES (:target, :key, :etag, :size_bytes, :sha256, :comparable, :made_from, :row_count, :run_id)
+            INSERT INTO documents
+                (target, key, etag, size_bytes, sha256, comparable_sha256, made_from, row_count, adopted, run_id)
+            VALUES (:target, :key, :etag, :size_bytes, :sha256, :comparable, :made_from, :row_count, :adopted, :run_id)
             ON CONFLICT (target, key) DO UPDATE
             SET etag = excluded.etag, size_bytes = excluded.size_bytes, sha256 = excluded.sha256,
                 comparable_sha256 = excluded.comparable_sha256, made_from = excluded.made_from,
-                row_count = excluded.row_count, run_id = excluded.run_id, written_at = zarrmill_now()
+                row_count = excluded.row_count, adopted = excluded.adopted, run_id = excluded.run_id,
+                written_at = zarrmill_now()
         """),
         {
             "target": target,
@@ -85,6 +91,7 @@ def note(
             "comparable": comparable_sha256 or sha256,
             "made_from": made_from,
             "row_count": row_count,
+            "adopted": adopted,
             "run_id": run_id,
         },
     )

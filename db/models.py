@@ -72,6 +72,7 @@ class Dataset(Base):
     target: Mapped[str]
     source: Mapped[str]
     visibility: Mapped[str] = mapped_column(server_default=text("'public'"))
+    anonymous: Mapped[Flag]
     active: Mapped[bool] = mapped_column(server_default=text("true"))
     registered_at: Mapped[Moment]
     last_run_number: Mapped[Count]
@@ -262,6 +263,7 @@ class Store(Base):
     engine: Mapped[str]
     biosigio: Mapped[str]
     digests: Mapped[bytes]
+    etags: Mapped[bytes | None]
     events: Mapped[bytes | None]
     events_row_count: Mapped[int]
     source_key: Mapped[str | None]

@@ -25,18 +25,22 @@ if TYPE_CHECKING:
 __all__ = [
     "OpenIntent",
     "StoreRow",
+    "believed",
     "close_intent",
     "digests",
     "drop_twins",
     "entries",
+    "etags",
     "events",
     "open_intent",
     "open_intents",
     "pack_digests",
+    "pack_etags",
     "removed",
     "stores_to_remove",
     "stream",
     "unpack_digests",
+    "unpack_etags",
 ]
 
 
@@ -52,6 +56,8 @@ class StoreRow:
         The four columns that make it current.
     digests
         ``pack_digests`` of every object.
+    etags
+        ``pack_etags`` of every object; None at a target that has no etags of its own.
     events
         Its rows of events.parquet, one Arrow IPC stream; None without an events.tsv.
     source_key
@@ -68,6 +74,7 @@ class StoreRow:
     engine: str
     biosigio: str
     digests: bytes
+    etags: bytes | None
     events: bytes | None
     events_row_count: int
     source_key: str | None
@@ -106,6 +113,18 @@ def pack_digests(objects: Mapping[str, tuple[int, str]]) -> bytes:
 def unpack_digests(packed: bytes) -> dict[str, tuple[int, str]]:
     """What ``pack_digests`` was given."""
     return {name: (size, sha256) for name, (size, sha256) in json.loads(zlib.decompress(packed)).items()}
+
+
+def pack_etags(etags: Mapping[str, str]) -> bytes | None:
+    """Etag of every object by name, packed; None of none."""
+    if not etags:
+        return None
+    return zlib.compress(json.dumps(dict(sorted(etags.items())), separators=(",", ":")).encode(), 6)
+
+
+def unpack_etags(packed: bytes | None) -> dict[str, str] | None:
+    """What ``pack_etags`` was given; None of None."""
+    return None if packed is None else dict(json.loads(zlib.decompress(packed)))
 
 
 def stream(c: Connection, sql: str, values: dict[str, Any], *, rows: int = 500) -> Iterator[Any]:
@@ -150,6 +169,33 @@ def digests(c: Connection, *, dataset: Dataset, zarr: str) -> dict[str, tuple[in
         {"dataset": dataset.pk, "zarr": zarr},
     )
     return None if packed is None else unpack_digests(packed)
+
+
+def etags(c: Connection, *, dataset: Dataset, zarr: str) -> dict[str, str] | None:
+    """Etag of every object of a store that stands at the target; None when there is none, or they are not known."""
+    packed = c.scalar(
+        text("SELECT etags FROM stores WHERE dataset_pk = :dataset AND zarr = :zarr"),
+        {"dataset": dataset.pk, "zarr": zarr},
+    )
+    return unpack_etags(packed)
+
+
+def believed(c: Connection, *, attempt_id: UUID, run_number: int) -> dict[str, tuple[str, str]]:
+    """SHA-256 and etag of each object at the address that this attempt is to replace, as last noted; {} when unknown.
+
+    Whose recording the store was does not matter here.
+    """
+    row = c.execute(
+        text(f"""
+            SELECT s.digests, s.etags FROM recordings r JOIN stores s ON s.dataset_pk = r.dataset_pk AND s.zarr = r.zarr
+            WHERE {HELD} AND s.etags IS NOT NULL
+        """),
+        {"attempt": attempt_id, "number": run_number},
+    ).one_or_none()
+    if row is None:
+        return {}
+    known = unpack_etags(row.etags) or {}
+    return {name: (sha256, known[name]) for name, (_, sha256) in unpack_digests(row.digests).items() if name in known}
 
 
 _DROP_TWINS = text(f"""

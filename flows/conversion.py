@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from contract.codes import FAILURE_SENTENCES
-from contract.errors import PublishError, ZarrmillError
+from contract.errors import PublishError, StorageError, ZarrmillError
 from contract.index import FailureEntry
 from contract.redact import error_line
 from contract.times import utc_stamp
@@ -189,9 +189,18 @@ def _follow(session: Session, reports: Iterable[AttemptReport], zarrs: dict[str,
         session.on_event(RecordingEnded(report=report))
         waited = time.monotonic() - published_at
         if waited > session.settings.publish_every_s and len(tally.converted) > published_count:
-            _publish(session, tally)
-            session.on_event(PublishedEvent(kind="interim"))
+            _publish_meanwhile(session, tally)
             published_at, published_count = time.monotonic(), len(tally.converted)
+
+
+def _publish_meanwhile(session: Session, tally: Tally) -> None:
+    """Publish what there is; a target in trouble now may be well at the end, so the conversions go on."""
+    try:
+        _publish(session, tally)
+    except (PublishError, StorageError) as error:
+        log.warning("nothing was published meanwhile: %s", error.sentence)
+    else:
+        session.on_event(PublishedEvent(kind="interim"))
 
 
 def _stop_word(session: Session) -> str | None:

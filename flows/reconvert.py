@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from contract.errors import Refused
+from db import datasets
 from flows.preview import documents_are_current, opened_database, preview
 from flows.request import RunSummary, StageChanged
 from flows.session import Opening, hold
@@ -53,6 +54,8 @@ def reconvert(
     began = time.monotonic()
     with opened_database(settings) as (engine, url):
         surveyed = survey(settings, engine, request)
+        if request.public:
+            surveyed = _opened(engine, surveyed)
         planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)
         if documents_are_current(engine, surveyed, planned):
             return _unchanged(engine, surveyed, began)
@@ -63,6 +66,23 @@ def reconvert(
         with hold(opening) as session:
             summary = _with_servers(session, url)
     return replace(summary, seconds=time.monotonic() - began)
+
+
+def _opened(engine: Engine, surveyed: Survey) -> Survey:
+    """The survey of a dataset that is published openly from now on.
+
+    Raises
+    ------
+    Refused
+        Not everybody can read the target.
+    """
+    surveyed.target.prepare(public=True)
+    registered = surveyed.choice.registered
+    if registered is None or registered.anonymous:
+        return surveyed
+    with engine.begin() as c:
+        datasets.set_anonymous(c, dataset=registered, anonymous=True)
+    return replace(surveyed, choice=replace(surveyed.choice, registered=replace(registered, anonymous=True)))
 
 
 def _check_machine(settings: Settings, surveyed: Survey) -> None:

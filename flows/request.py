@@ -66,6 +66,8 @@ class ReconvertRequest:
         ``s3://bucket/prefix`` with the contents that the local annex does not hold.
     at
         The moment that a bucket with versions is read at.
+    public
+        Say in the index that anybody can read the target, after making sure of it.
     """
 
     source: str
@@ -80,6 +82,7 @@ class ReconvertRequest:
     commit: str | None = None
     annex: str | None = None
     at: str | None = None
+    public: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

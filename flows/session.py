@@ -90,7 +90,7 @@ def hold(opening: Opening) -> Iterator[Session]:
         Another run holds the dataset.
     """
     with owning(Home(opening.settings.home)) as ownership:
-        dataset = _register(opening.engine, opening.survey)
+        dataset = _register(opening.engine, opening.survey, public=opening.request.public)
         run = _acquire(opening, dataset, ownership)
         session: Session | None = None
         try:
@@ -105,13 +105,15 @@ def hold(opening: Opening) -> Iterator[Session]:
             _release(opening.engine, run)
 
 
-def _register(engine: Engine, surveyed: Survey) -> Dataset:
+def _register(engine: Engine, surveyed: Survey, *, public: bool) -> Dataset:
     with engine.begin() as c:
         dataset = datasets.register(
             c, dataset_id=surveyed.choice.dataset_id, target=surveyed.target.url, source=surveyed.source.url
         )
         datasets.set_facts(c, dataset=dataset, facts=surveyed.facts)
-    return replace(dataset, facts=surveyed.facts)
+        if public:
+            datasets.set_anonymous(c, dataset=dataset, anonymous=True)
+    return replace(dataset, facts=surveyed.facts, anonymous=public or dataset.anonymous)
 
 
 def _acquire(opening: Opening, dataset: Dataset, ownership: Ownership) -> Run:

@@ -112,6 +112,8 @@ def survey(settings: Settings, engine: Engine, request: ReconvertRequest) -> Sur
 
 def _check_places(source: str, target: str) -> None:
     """Refuse a target inside the dataset, which would write into it, and a dataset inside what the target serves."""
+    if "://" in target:
+        return
     if PurePath(target).is_relative_to(source):
         raise Refused(f"TARGET {target} lies inside the dataset {source}: name a folder outside of it with --to.")
     inner = PurePath(source)

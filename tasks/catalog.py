@@ -15,6 +15,7 @@ from contract.layout import CATALOG_KEY, index_key
 from contract.times import utc_stamp
 from db import datasets, documents
 from db.catalog import catalog_rows
+from tasks.publish.one_writer import one_writer
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -55,6 +56,11 @@ def publish_catalog(engine: Engine, target: Target) -> CatalogPublished:
     PublishConflict
         Others kept changing the catalog.
     """
+    with one_writer(engine, target, CATALOG_KEY):
+        return _publish(engine, target)
+
+
+def _publish(engine: Engine, target: Target) -> CatalogPublished:
     for _ in range(_TRIES):
         # First the document, then the rows: a write that meets the version read here cannot lose newer rows.
         live = target.read(CATALOG_KEY)

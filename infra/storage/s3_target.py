@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from contract.errors import PreconditionFailed, Refused, StorageDenied, StorageError
 from contract.layout import check_relative
-from infra.storage.bucket import Bucket
+from infra.storage.bucket import Bucket, ObjectHead
 from infra.storage.headers import cache_control
 from infra.storage.keys import AREA, segments_of, store_segments
 from infra.storage.protocol import Addresses, StandingObject, Stored
@@ -22,11 +22,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["S3Target"]
+__all__ = ["OpenObject", "S3Target"]
 
 _ROOT_OBJECT = "zarr.json"
 _RANGE_BYTES = 8 * 1024 * 1024
 _log = logging.getLogger("zarrmill.storage")
+
+
+class OpenObject:
+    """One version of an object of a bucket."""
+
+    def __init__(self, bucket: Bucket, key: str, head: ObjectHead) -> None:
+        self._bucket = bucket
+        self._key = key
+        self.size_bytes = head.size_bytes
+        self.etag = head.etag
+
+    def read(self, start: int, length: int) -> bytes | None:
+        """Up to ``length`` bytes from ``start``; None when the object is gone, PreconditionFailed when it was replaced."""
+        return self._bucket.read_range(self._key, start, length, etag=self.etag)
 
 
 class S3Target:
@@ -201,6 +215,12 @@ class S3Target:
         if head.sha256 not in (None, digest.hexdigest()):
             raise StorageError("An object does not hold what was put there.", detail=key)
         return head.etag
+
+    def open(self, key: str) -> OpenObject | None:
+        """One version of the object, to be read in parts; None when it definitely does not exist."""
+        where = self._key(key)
+        head = self._bucket.head(where)
+        return None if head is None else OpenObject(self._bucket, where, head)
 
     def put(
         self, key: str, data: bytes | Path, *, content_type: str, if_match: str | None = None, if_absent: bool = False

@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from contract.codes import FailureCode, PendingReason
-from contract.errors import LostLease, NotNow
+from contract.errors import LostLease, NotNow, StorageError
 from db import recordings
 from db.attempts import Ended
 from db.recordings import Measured
@@ -168,6 +168,9 @@ def upload(converted: Converted | AttemptReport) -> AttemptReport:
                 primary_bytes=fetched.primary_bytes,
                 may_write=held.may_write,
             )
+        except StorageError as error:
+            detail = f"its store could not be written to the target: {error.sentence}"
+            raise NotNow(PendingReason.INFRA_FAILURE, detail=detail, counted=False) from error
         except OSError as error:
             # a full or broken target is nothing that a recording should pay for
             detail = f"its store could not be written to the target: {error.strerror or error}"

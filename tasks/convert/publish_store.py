@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -11,9 +11,10 @@ from sqlalchemy import Connection
 from contract.documents import dump
 from contract.layout import store_key
 from db import stores
-from db.stores import StoreRow, pack_digests
+from db.stores import StoreRow, pack_digests, pack_etags
 from infra.storage.protocol import Target
-from tasks.convert.order import ConversionOrder, ConvertedStore
+from tasks.convert.mark import marked
+from tasks.convert.order import ConversionOrder, ConvertedStore, ObjectDigest
 
 __all__ = ["publish_store", "store_row"]
 
@@ -43,26 +44,37 @@ def publish_store(
     ------
     LostLease
         The attempt was superseded; what was begun is found by its intent.
-    PublishError, OSError
+    PublishError, StorageError, OSError
         The target could not be written.
     """
     key = store_key(order.dataset_id, order.recording.zarr)
+    believed = transaction(lambda c: stores.believed(c, attempt_id=order.attempt_id, run_number=order.run_number))
     left = transaction(lambda c: stores.open_intent(c, attempt_id=order.attempt_id, run_number=order.run_number))
     for intent in left:
         may_write()
         target.repair_store(key, token=intent.token)
     may_write()
-    target.put_store(
+    objects = store.objects
+    if target.marks_stores:
+        objects = marked(target, key, scratch / "store.zarr", objects, believed, publish_id=str(order.attempt_id))
+    etags = target.put_store(
         key,
         scratch / "store.zarr",
-        {name: digest.sha256 for name, digest in store.objects.items()},
+        {name: digest.sha256 for name, digest in objects.items()},
         token=str(order.attempt_id),
         may_write=may_write,
+        believed=believed,
     )
-    return store_row(order, store, primary_bytes)
+    return store_row(order, store, objects, etags, primary_bytes)
 
 
-def store_row(order: ConversionOrder, store: ConvertedStore, primary_bytes: int) -> StoreRow:
+def store_row(
+    order: ConversionOrder,
+    store: ConvertedStore,
+    objects: Mapping[str, ObjectDigest],
+    etags: Mapping[str, str],
+    primary_bytes: int,
+) -> StoreRow:
     """The row of a store that is now served."""
     content = dict(order.inputs).get(order.recording.members[0], "")
     return StoreRow(
@@ -71,7 +83,8 @@ def store_row(order: ConversionOrder, store: ConvertedStore, primary_bytes: int)
         options=order.fingerprint.options,
         engine=order.fingerprint.engine,
         biosigio=order.fingerprint.biosigio,
-        digests=pack_digests({name: (one.size_bytes, one.sha256) for name, one in store.objects.items()}),
+        digests=pack_digests({name: (one.size_bytes, one.sha256) for name, one in objects.items()}),
+        etags=pack_etags(etags),
         events=store.events,
         events_row_count=store.events_row_count,
         source_key=content.removeprefix(_ANNEX) if content.startswith(_ANNEX) else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,9 +16,11 @@ from contract.errors import LostLease, PreconditionFailed, PublishConflict, Zarr
 from contract.layout import events_key, index_key, manifest_key
 from db import datasets, documents, leases, recordings, stores
 from db.published import published_snapshot
-from tasks.publish.documents import Draft, EventsFile, comparable, made_from, manifest
+from tasks.publish.adoption import AdoptedEntries
+from tasks.publish.documents import Draft, EventsFile, comparable, made_from
 from tasks.publish.events_file import EventsStep, events_are_current, publish_events, put_back
 from tasks.publish.live import foreign, refuse_foreign
+from tasks.publish.one_writer import one_writer
 from tasks.publish.removal import Removal, remove_unnamed
 
 if TYPE_CHECKING:
@@ -98,10 +101,15 @@ def publish(engine: Engine, target: Target, run: Run, edition: Edition, *, scrat
     LostLease
         Another run has taken over.
     """
+    with one_writer(engine, target, index_key(edition.dataset.dataset_id)):
+        return _publish(engine, target, run, edition, scratch)
+
+
+def _publish(engine: Engine, target: Target, run: Run, edition: Edition, scratch: Path) -> Published:
     work = _Publication(engine, target, run, edition)
     dataset = edition.dataset
     with TemporaryDirectory(dir=scratch, prefix="publish-") as folder, published_snapshot(engine, dataset) as snapshot:
-        draft = Draft(snapshot, edition, target.addresses(dataset.dataset_id))
+        draft = _draft(target, snapshot, edition)
         live = work.live()
         document = draft.index(snapshot.events_row_count or None)
         if _differs(live, document):
@@ -111,10 +119,10 @@ def publish(engine: Engine, target: Target, run: Run, edition: Edition, *, scrat
             document = draft.index(None)
             draft.check(document)
         with _events_go_with_the_index(target, dataset.dataset_id, events):
-            moved = work.move_index(live, document)
+            moved = work.move_index(live, draft, document)
         origin = made_from(snapshot, edition, target.addresses(dataset.dataset_id), events.file)
         work.note(draft, snapshot.duration_s, moved, events, origin)
-        manifest_failed = not work.publish_manifest(snapshot, events.file, origin)
+        manifest_failed = not work.publish_manifest(snapshot, draft, events.file, origin)
     work.remove_stale_events(events)
     removal = remove_unnamed(engine, target, run, dataset) if edition.remove_vanished else Removal()
     return Published(
@@ -129,6 +137,17 @@ def publish(engine: Engine, target: Target, run: Run, edition: Edition, *, scrat
         manifest_upload_failed=manifest_failed,
         removal_failed=removal.failed,
     )
+
+
+def _draft(target: Target, snapshot: PublishedSnapshot, edition: Edition) -> Draft:
+    """The draft with what was adopted before and is not ours meanwhile."""
+    dataset = edition.dataset
+    known = documents.find(snapshot.connection, target=target.url, key=index_key(dataset.dataset_id))
+    adopted = AdoptedEntries.unpacked(known.adopted if known is not None else None)
+    if adopted:
+        ours = recordings.snapshot(snapshot.connection, dataset=dataset)
+        adopted = adopted.without({state.path for state in ours}, {state.zarr for state in ours})
+    return Draft(snapshot, edition, target.addresses(dataset.dataset_id), adopted)
 
 
 def _differs(live: Stored | None, document: bytes) -> bool:
@@ -172,13 +191,17 @@ class _Publication:
             known = documents.find(c, target=self._target.url, key=key)
             if known is not None and known.etag == live.etag:
                 return live
-            unknown = foreign(live, recordings.snapshot(c, dataset=self._edition.dataset))
+            adopted = AdoptedEntries.unpacked(known.adopted if known is not None else None)
+            unknown = foreign(live, recordings.snapshot(c, dataset=self._edition.dataset), adopted)
         if unknown:
             raise refuse_foreign(self._dataset_id, unknown)
         return live
 
-    def move_index(self, live: Stored | None, document: bytes) -> _Moved:
-        """Put the index over the version that was read; over a newer one of known recordings once more, then give up."""
+    def move_index(self, live: Stored | None, draft: Draft, document: bytes) -> _Moved:
+        """Put the index over the version that was read; over a newer one once more, then give up.
+
+        What the newer one names and the database has never seen is kept in ours.
+        """
         key = index_key(self._dataset_id)
         for _ in range(2):
             if live is not None and not _differs(live, document):
@@ -190,15 +213,39 @@ class _Publication:
                     key, document, content_type=CONTENT_TYPE, if_match=condition, if_absent=live is None
                 )
             except PreconditionFailed:
-                live = self.live()
+                live = self._target.read(key)
                 if live is not None and live.data == document:  # our own write, whose answer was lost
                     return _Moved(etag=live.etag, document=document, changed=True)
+                document = self._with_theirs(live, draft, document)
             else:
                 return _Moved(etag=etag, document=document, changed=True)
         raise PublishConflict(
             f"The index of {self._dataset_id} was changed by somebody else twice while this run published it; "
             "make sure that only one installation publishes it, and run again."
         )
+
+    def _with_theirs(self, live: Stored | None, draft: Draft, document: bytes) -> bytes:
+        """The document with the entries of ``live`` that the database has never seen."""
+        if live is None:
+            return document
+        with self._engine.connect() as c:
+            states = recordings.snapshot(c, dataset=self._edition.dataset)
+        if not foreign(live, states):  # and Refused when it is no readable index
+            return document
+        theirs = AdoptedEntries.of(live.data).without(
+            {state.path for state in states}, {state.zarr for state in states}
+        )
+        draft.adopt(theirs.beside(draft.adopted))
+        _log.warning(
+            "another installation published %d recordings of %s that this one does not know; their entries are kept, "
+            "their events are not in events.parquet",
+            len(theirs),
+            self._dataset_id,
+        )
+        events_row_count = json.loads(document).get("events_row_count")
+        merged = draft.index(events_row_count)
+        draft.check(merged)
+        return merged
 
     def note(self, draft: Draft, duration_s: float, moved: _Moved, events: EventsStep, origin: str) -> None:
         """Note in one transaction that the index stands, and the events.parquet that it names."""
@@ -214,7 +261,8 @@ class _Publication:
                 errors=edition.errors,
                 deterministic=edition.deterministic,
             )
-            self._note_document(c, index_key(self._dataset_id), moved.document, moved.etag, origin)
+            adopted = draft.adopted.packed()
+            self._note_document(c, index_key(self._dataset_id), moved.document, moved.etag, origin, adopted=adopted)
             if events.file is not None:
                 documents.note(
                     c,
@@ -228,7 +276,9 @@ class _Publication:
                     run_id=self._run.id,
                 )
 
-    def _note_document(self, c: Connection, key: str, document: bytes, etag: str, origin: str) -> None:
+    def _note_document(
+        self, c: Connection, key: str, document: bytes, etag: str, origin: str, *, adopted: bytes | None = None
+    ) -> None:
         documents.note(
             c,
             target=self._target.url,
@@ -238,14 +288,17 @@ class _Publication:
             sha256=hashlib.sha256(document).hexdigest(),
             comparable_sha256=comparable(document),
             made_from=origin,
+            adopted=adopted,
             run_id=self._run.id,
         )
 
-    def publish_manifest(self, snapshot: PublishedSnapshot, events: EventsFile | None, origin: str) -> bool:
+    def publish_manifest(
+        self, snapshot: PublishedSnapshot, draft: Draft, events: EventsFile | None, origin: str
+    ) -> bool:
         """Bring manifest.json up to date; whether that succeeded. Nothing that readers rely on hangs on it."""
         key = manifest_key(self._dataset_id)
         try:
-            document = manifest(snapshot.manifest(), self._edition, events)
+            document = draft.manifest(snapshot, events)
             live = self._target.read(key)
             if live is not None and not _differs(live, document):
                 document, etag = live.data, live.etag
@@ -316,7 +369,7 @@ def _built_anew(target: Target, snapshot: PublishedSnapshot, edition: Edition, e
     """Whether index and manifest would come out as they stand."""
     dataset_id = edition.dataset.dataset_id
     live, stated = target.read(index_key(dataset_id)), target.read(manifest_key(dataset_id))
-    draft = Draft(snapshot, edition, target.addresses(dataset_id))
+    draft = _draft(target, snapshot, edition)
     if _differs(live, draft.index(events.row_count if events else None)):
         return False
-    return not _differs(stated, manifest(snapshot.manifest(), edition, events))
+    return not _differs(stated, draft.manifest(snapshot, events))

@@ -12,20 +12,23 @@ from contract.documents import dump, parse, write_index
 from contract.index import FailureEntry, Index, IndexHead, LocalIndex, LocalIndexHead, PendingEntry
 from contract.manifest import Manifest, ManifestFile, ManifestStore
 from contract.times import utc_stamp
+from db.coverage import Coverage
+from db.published import ManifestRow
+from tasks.publish.adoption import AdoptedEntries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from db.coverage import Coverage
-    from db.published import FailureRow, ManifestRow, PendingRow, PublishedSnapshot
+    from db.published import FailureRow, PendingRow, PublishedSnapshot
     from infra.storage.protocol import Addresses
     from tasks.publish.edition import Edition
 
-__all__ = ["Draft", "EventsFile", "comparable", "made_from", "manifest"]
+__all__ = ["NOTHING_ADOPTED", "Draft", "EventsFile", "comparable", "made_from", "manifest"]
 
 _VOLATILE = re.compile(rb'"updated_utc":"[^"]*"|"errors":[0-9]+')
 _LISTS = b',"stores":['
 _NO_MOMENT = "1970-01-01T00:00:00Z"
+NOTHING_ADOPTED = AdoptedEntries()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Draft:
         The database at one moment.
     edition, addresses
         What the head says.
+    adopted
+        Entries of another installation that are kept beside ours.
 
     Attributes
     ----------
@@ -54,18 +59,35 @@ class Draft:
         How many of the pending recordings were not reached yet.
     """
 
-    def __init__(self, snapshot: PublishedSnapshot, edition: Edition, addresses: Addresses) -> None:
+    def __init__(
+        self,
+        snapshot: PublishedSnapshot,
+        edition: Edition,
+        addresses: Addresses,
+        adopted: AdoptedEntries = NOTHING_ADOPTED,
+    ) -> None:
         self._edition = edition
         self._addresses = addresses
         self._biosigio_version = snapshot.biosigio_version
-        self.coverage = snapshot.coverage
         self.not_attempted_count = 0
-        self._stores = [entry for _zarr, entry in snapshot.stores()]
-        self._failures = [_failure(row) for row in snapshot.failures()]
+        self._stores = list(snapshot.stores())
+        self._failures = [(row.path, _failure(row)) for row in snapshot.failures()]
         self._pending = []
         for row in snapshot.pending():
             self.not_attempted_count += row.reason is PendingReason.NOT_ATTEMPTED
-            self._pending.append(_pending(row))
+            self._pending.append((row.path, _pending(row)))
+        self._ours = snapshot.coverage
+        self.adopt(adopted)
+
+    def adopt(self, adopted: AdoptedEntries) -> None:
+        """Keep these entries beside ours, instead of any adopted before."""
+        self.adopted = adopted
+        self.coverage = Coverage(
+            discovered=self._ours.discovered + len(adopted),
+            stores=self._ours.stores + len(adopted.stores),
+            failures=self._ours.failures + len(adopted.failures),
+            pending=self._ours.pending + len(adopted.pending),
+        )
 
     def index(self, events_row_count: int | None) -> bytes:
         """The document as it would be published; ``check`` it before it is written anywhere.
@@ -81,7 +103,18 @@ class Draft:
             The lists do not hold what the coverage says.
         """
         head = _head(self._edition, self._addresses, self.coverage, self._biosigio_version, events_row_count)
-        return write_index(head, self._stores, self._failures, self._pending)
+        stores = _merged(self._stores, ((entry.zarr, dump(entry)) for entry in self.adopted.stores))
+        failures = _merged(self._failures, ((entry.path, dump(entry)) for entry in self.adopted.failures))
+        pending = _merged(self._pending, ((entry.path, dump(entry)) for entry in self.adopted.pending))
+        return write_index(head, stores, failures, pending)
+
+    def manifest(self, snapshot: PublishedSnapshot, events: EventsFile | None) -> bytes:
+        """The manifest of exactly the stores of the index; of adopted ones only the address is known."""
+        rows = ((row.zarr, row) for row in snapshot.manifest())
+        theirs = (
+            (entry.zarr, ManifestRow(zarr=entry.zarr, source_key=None, size_bytes=0)) for entry in self.adopted.stores
+        )
+        return manifest((row for _zarr, row in sorted((*rows, *theirs), key=_key)), self._edition, events)
 
     def check(self, document: bytes) -> None:
         """Check a document whole: schema, invariant, order, every path once.
@@ -95,7 +128,8 @@ class Draft:
 
 
 def _is_local(addresses: Addresses) -> bool:
-    return addresses.data_base_kind == "local-http"
+    # the published schema knows https only; a service on this machine speaks http
+    return not (addresses.contract_base.startswith("https:") and addresses.data_base.startswith("https:"))
 
 
 def _head(
@@ -112,10 +146,10 @@ def _head(
             "dataset_id": edition.dataset.dataset_id,
             "contract_base": addresses.contract_base,
             "data_base": addresses.data_base,
-            "data_base_kind": "local-http" if _is_local(addresses) else "s3-public",
+            "data_base_kind": addresses.data_base_kind,
             "s3_uri": addresses.s3_uri,
             "s3_region": addresses.s3_region,
-            "s3_anonymous": addresses.s3_anonymous,
+            "s3_anonymous": edition.dataset.anonymous,
             "source_commit": edition.source_commit,
             "biosigio_version": biosigio_version,
             "updated_utc": edition.updated_utc,
@@ -145,6 +179,17 @@ def made_from(snapshot: PublishedSnapshot, edition: Edition, addresses: Addresse
     head = _head(still, addresses, snapshot.coverage, snapshot.biosigio_version, row_count)
     size = None if events is None else events.size_bytes
     return hashlib.sha256(b"%b\0%a\0%b" % (dump(head), size, snapshot.version().encode())).hexdigest()
+
+
+def _key(keyed: tuple[str, object]) -> str:
+    return keyed[0]
+
+
+def _merged(ours: list[tuple[str, bytes]], theirs: Iterable[tuple[str, bytes]]) -> Iterable[bytes]:
+    """Entries in the order of the document; ours are in it already."""
+    more = list(theirs)
+    keyed = sorted((*ours, *more), key=_key) if more else ours
+    return (entry for _key, entry in keyed)
 
 
 def _failure(row: FailureRow) -> bytes:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from contract.errors import Refused
 from contract.layout import index_key, store_key
 from db import documents, recordings
+from tasks.publish.adoption import AdoptedEntries
+from tasks.publish.documents import NOTHING_ADOPTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,7 +55,7 @@ def compare_live(
 ) -> LiveState:
     """How the target compares with the database; to be asked before a plan is made and applied.
 
-    Costs one read of the index and one stat for each served store.
+    Costs one read of the index and one stat (on S3 one HEAD, side by side) for each served store.
 
     Parameters
     ----------
@@ -71,22 +73,25 @@ def compare_live(
         known = documents.find(c, target=target.url, key=key)
         if states is None:
             states = recordings.snapshot(c, dataset=dataset)
-    missing = tuple(
-        LostStore(state.id, state.path, state.zarr)
+    served = {
+        store_key(dataset.dataset_id, state.zarr): state
         for state in states
-        if state.discovered
-        and state.served is not None
-        and not target.store_exists(store_key(dataset.dataset_id, state.zarr))
-    )
+        if state.discovered and state.served is not None
+    }
+    gone = target.missing_stores(list(served))
+    missing = tuple(LostStore(state.id, state.path, state.zarr) for key, state in served.items() if key in gone)
     if live is None:
         return LiveState(kind="absent", missing=missing)
     if known is not None and known.etag == live.etag:
         return LiveState(kind="ours", missing=missing)
-    return LiveState(kind="foreign" if foreign(live, states) else "ours", missing=missing)
+    adopted = AdoptedEntries.unpacked(known.adopted if known is not None else None)
+    return LiveState(kind="foreign" if foreign(live, states, adopted) else "ours", missing=missing)
 
 
-def foreign(live: Stored, states: Iterable[RecordingState]) -> list[str]:
+def foreign(live: Stored, states: Iterable[RecordingState], adopted: AdoptedEntries = NOTHING_ADOPTED) -> list[str]:
     """Up to three paths that a live index names and the database has never seen; none when the index is ours.
+
+    Entries ``adopted`` before have been seen.
 
     Raises
     ------
@@ -101,7 +106,7 @@ def foreign(live: Stored, states: Iterable[RecordingState]) -> list[str]:
             "The index.json at the target cannot be read as an index; look at it, move it away, and run again.",
             detail=type(error).__name__,
         ) from error
-    known = {state.path for state in states}
+    known = {state.path for state in states} | adopted.paths()
     return [path for path in named if path not in known][:3]
 
 

@@ -6,7 +6,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from contract.errors import StorageError
 from contract.layout import store_key
+from contract.redact import error_line
 from db import leases, stores
 
 if TYPE_CHECKING:
@@ -49,8 +51,8 @@ def remove_unnamed(engine: Engine, target: Target, run: Run, dataset: Dataset) -
             leases.renew(c, run=run)
         try:
             target.delete_stores([store_key(dataset.dataset_id, zarr) for zarr in batch])
-        except OSError as error:
-            _log.warning("stores of %s could not be removed: %s", dataset.dataset_id, error.strerror)
+        except (OSError, StorageError) as error:
+            _log.warning("stores of %s could not be removed: %s", dataset.dataset_id, error_line(error))
             return Removal(tuple(gone), failed=True)
         with engine.begin() as c:
             leases.renew(c, run=run)

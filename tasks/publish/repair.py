@@ -48,7 +48,8 @@ def _is_sound(engine: Engine, target: Target, dataset: Dataset, intent: OpenInte
     target.repair_store(key, token=intent.token)
     with engine.connect() as c:
         noted = stores.digests(c, dataset=dataset, zarr=intent.zarr)
+        etags = stores.etags(c, dataset=dataset, zarr=intent.zarr)
     if noted is None:
         target.delete_stores([key])
         return True
-    return target.store_digests(key) == noted
+    return target.store_stands(key, noted, etags)

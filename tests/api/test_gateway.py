@@ -51,7 +51,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def port(root: Path) -> Iterator[int]:
-    with running(create_app(root, SETTINGS)) as port:
+    with running(create_app(FolderTarget(root, port=8321), SETTINGS)) as port:
         yield port
 
 
@@ -235,7 +235,7 @@ def test_the_server_says_that_it_is_there(port: int) -> None:
 
 
 def test_a_target_that_does_not_exist_yet_is_simply_empty(tmp_path: Path) -> None:
-    with running(create_app(tmp_path / "later", SETTINGS)) as port:
+    with running(create_app(FolderTarget(tmp_path / "later", port=8321), SETTINGS)) as port:
         assert ask(port, "/catalog.json").status == 404
         FolderTarget(tmp_path / "later", port=1).put("zarr-catalog.json", b"{}", content_type="application/json")
         assert ask(port, "/catalog.json").status == 200
@@ -253,7 +253,7 @@ def test_a_store_exchanged_during_a_response_does_not_mix_into_it(tmp_path: Path
 
     put(b"a")
     root = f"{STORE}/zarr.json"
-    with running(create_app(target.root, SETTINGS)) as port, socket.create_connection(("127.0.0.1", port)) as reader:
+    with running(create_app(target, SETTINGS)) as port, socket.create_connection(("127.0.0.1", port)) as reader:
         reader.settimeout(20)
         reader.sendall(f"GET {CHUNK} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         received = reader.recv(4096)
@@ -276,7 +276,7 @@ def test_readers_that_leave_early_cost_no_open_file(tmp_path: Path) -> None:
     def open_chunks() -> int:
         return sum(file.path == str(target.root / CHUNK[1:]) for file in psutil.Process().open_files())
 
-    with running(create_app(target.root, SETTINGS)) as port:
+    with running(create_app(target, SETTINGS)) as port:
         for _ in range(10):
             with socket.create_connection(("127.0.0.1", port)) as reader:
                 reader.sendall(f"GET {CHUNK} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -303,7 +303,7 @@ def test_zarr_python_reads_a_sharded_store_through_the_gateway(tmp_path: Path) -
     level = group.create_group("eeg_250hz", attributes={"rate": 250.0})
     data = np.arange(3000, dtype=np.int16).reshape(2, 1500)
     level.create_array("0", data=data, chunks=(1, 250), shards=(2, 1500))
-    with running(create_app(tmp_path / "served", SETTINGS)) as port:
+    with running(create_app(FolderTarget(tmp_path / "served", port=8321), SETTINGS)) as port:
         read = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", READ, f"http://127.0.0.1:{port}{STORE}"],
             capture_output=True,

@@ -34,7 +34,7 @@ class Fault:
     ``kind``: ``unavailable`` answers 503 and ``denied`` 403, nothing reaches the server. ``lost``: the server does the work, the
     answer never arrives. ``reset``: the connection is reset before anything reaches the server. ``short``: half the body of the
     answer. ``wrong``: a body of the right length with one byte changed. ``delay``: ``seconds`` before it is passed on. ``stale``: the ETag
-    that the key had before. ``met``: 412 whatever stands there. ``ignore-conditions``: If-Match and If-None-Match are not passed on.
+    that the key had before. ``met``: 412 whatever stands there. ``ignore-conditions``: the headers of ``conditions`` are not passed on.
     ``hold``: ``held`` is set, and the request waits for ``go``. ``before`` is called before the request is passed on.
     """
 
@@ -46,6 +46,7 @@ class Fault:
     share: float = 1.0
     seed: int = 0
     seconds: float = 0.0
+    conditions: tuple[str, ...] = ("if-match", "if-none-match")
     before: Callable[[], None] | None = None
     held: threading.Event = field(default_factory=threading.Event)
     go: threading.Event = field(default_factory=threading.Event)
@@ -178,7 +179,8 @@ class _Handler(BaseHTTPRequestHandler):
                 error = f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode()
                 return self._answer(word, key, status, {"Content-Type": "application/xml"}, error)
         try:
-            status, headers, answered = self._pass_on(body, without_conditions="ignore-conditions" in kinds)
+            left_out = {name for fault in faults if fault.kind == "ignore-conditions" for name in fault.conditions}
+            status, headers, answered = self._pass_on(body, left_out)
         except (OSError, HTTPException):
             return self._hang_up(word, key)
         etag = next((value for name, value in headers.items() if name.lower() == "etag"), None)
@@ -193,9 +195,8 @@ class _Handler(BaseHTTPRequestHandler):
             answered = bytes([answered[0] ^ 1]) + answered[1:]
         return self._answer(word, key, status, headers, answered, short="short" in kinds)
 
-    def _pass_on(self, body: bytes, *, without_conditions: bool) -> tuple[int, dict[str, str], bytes]:
-        left_out = _NOT_PASSED_ON | ({"if-match", "if-none-match"} if without_conditions else set())
-        headers = {name: value for name, value in self.headers.items() if name.lower() not in left_out}
+    def _pass_on(self, body: bytes, left_out: set[str]) -> tuple[int, dict[str, str], bytes]:
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_PASSED_ON | left_out}
         upstream = HTTPConnection("127.0.0.1", self.owner.upstream_port, timeout=60)
         try:
             upstream.request(self.command, self.path, body=body, headers=headers)

@@ -39,13 +39,13 @@ def zarr_of(name: str) -> str:
 class Press(Bench):
     """Plans, converts and publishes small stores; the clock is the real one."""
 
-    def __init__(self, engine: Engine, folder: Path, dataset_id: str = "xx000001") -> None:
+    def __init__(self, engine: Engine, folder: Path, dataset_id: str = "xx000001", target: Any = None) -> None:
         self.engine = engine
         self.now = datetime.now(UTC)
         self.folder = folder
         self.scratch = folder / "scratch"
         self.scratch.mkdir(exist_ok=True)
-        self.target = FolderTarget(folder / "served", port=8321)
+        self.target: Any = target or FolderTarget(folder / "served", port=8321)
         with self.begin() as c:
             self.dataset = datasets.register(c, dataset_id=dataset_id, target=self.target.url, source="/source")
         self.run: Run | None = None
@@ -100,14 +100,14 @@ class Press(Bench):
             trial_types=dict(told.trial_types()) if told else None,
         )
 
-    def put(self, name: str, version: str, attempt: UUID) -> bytes:
-        """Put a store at the target as the uploader does; its packed digests."""
+    def put(self, name: str, version: str, attempt: UUID) -> tuple[bytes, bytes | None]:
+        """Put a store at the target as the uploader does; its packed digests and etags."""
         folder = self.scratch / f"store-{attempt}"
         objects = write_store(folder, version)
         sizes = {key: ((folder / key).stat().st_size, digest) for key, digest in objects.items()}
         key = store_key(self.dataset.dataset_id, zarr_of(name))
-        self.target.put_store(key, folder, objects, token=str(attempt), may_write=lambda: None)
-        return stores.pack_digests(sizes)
+        etags = self.target.put_store(key, folder, objects, token=str(attempt), may_write=lambda: None)
+        return stores.pack_digests(sizes), stores.pack_etags(etags)
 
     def convert(  # type: ignore[override]  # writes a real store besides the row
         self, *names: str, source: str = "s1", events: bytes | None = EVENTS, version: str = "v1", **more: Any
@@ -117,7 +117,7 @@ class Press(Bench):
             attempt = self.claim(self.run, name)
             with self.begin() as c:
                 stores.open_intent(c, attempt_id=attempt, run_number=self.run.number)
-            digests = self.put(name, version, attempt)
+            digests, etags = self.put(name, version, attempt)
             rows, count = (None, 0)
             if events is not None:
                 entities = {"sub": name, "task": "rest"}
@@ -127,6 +127,7 @@ class Press(Bench):
             values = {
                 "entry": dump(self.entry(name, events)),
                 "digests": digests,
+                "etags": etags,
                 "events": rows,
                 "events_row_count": count,
                 "duration_s": 4.0,

@@ -65,6 +65,7 @@ def store_row(name: str = "01", *, source: str = "s1", **more: object) -> StoreR
         "engine": VERSIONS.engine,
         "biosigio": VERSIONS.biosigio,
         "digests": stores.pack_digests({"zarr.json": (2, fingerprint("zarr.json"))}),
+        "etags": None,
         "events": b"arrow",
         "events_row_count": 3,
         "source_key": None,

@@ -36,7 +36,7 @@ def test_the_port_of_the_settings_stands_in_the_addresses(tmp_path: Path) -> Non
     assert ":8400/" in open_target(str(tmp_path), SETTINGS).addresses("xx000001").data_base
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/prefix", "https://host/x", "file://elsewhere/x", "S3://b"])
+@pytest.mark.parametrize("url", ["gs://bucket/prefix", "https://host/x", "file://elsewhere/x", "HTTP://b"])
 def test_an_unsupported_target_is_refused_with_what_is_supported(url: str) -> None:
     with pytest.raises(Refused, match=r"supported are a folder"):
         open_target(url, SETTINGS)

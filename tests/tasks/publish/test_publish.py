@@ -322,10 +322,40 @@ def test_a_second_concurrent_change_gives_up_and_puts_the_events_back(press: Pre
     assert sound(press).events_row_count == (4 if events_before else 2)
 
 
-def test_a_concurrent_change_by_unknown_recordings_is_refused(press: Press) -> None:
+def test_entries_of_another_publisher_that_came_between_are_kept_and_ours_win(press: Press) -> None:
+    press.plan("01", "02")
+    press.convert("01")
+    press.publish()
+    ours = press.document("index.json")
+    theirs = json.loads((press.home / "index.json").read_bytes())
+    (entry,) = theirs["stores"]
+    unknown = json.loads(json.dumps(entry).replace("sub-01", "sub-77"))
+    waiting = json.loads(json.dumps(ours["pending"][0]).replace("sub-02", "sub-88"))
+    theirs |= {"stores": [{**entry, "n_events": 99}, unknown], "pending": [*theirs["pending"], waiting]}
+    theirs |= {"store_count": 2, "n_recordings": 2, "pending_count": 2, "discovered_count": 4}
+    press.convert("02")
+    (press.home / zarr_of("77")).mkdir(parents=True)
+    (press.home / zarr_of("77") / "zarr.json").write_text("{}")
+    published = press.publish(Rival(press.target.root, json.dumps(theirs).encode(), times=1))
+    assert (published.coverage.discovered, published.coverage.stores, published.coverage.pending) == (4, 3, 1)
+    assert [store.zarr for store in sound(press).stores] == [zarr_of("01"), zarr_of("02"), zarr_of("77")]
+    assert press.document("index.json")["stores"][0]["n_events"] == entry["n_events"]
+    assert press.document("index.json")["pending"] == [waiting]
+    assert is_current(press.engine, press.target, press.edition()), "what was adopted is remembered"
+    press.begin_run(**{"01": requested("01")})
+    press.convert("01", version="v2")
+    press.publish()
+    assert [store.zarr for store in sound(press).stores] == [zarr_of("01"), zarr_of("02"), zarr_of("77")]
+    press.plan("77")
+    press.convert("77")
+    assert press.publish().coverage.discovered == 4, "a recording that becomes ours is adopted no longer"
+    sound(press)
+
+
+def test_an_unreadable_index_that_came_between_is_not_overwritten(press: Press) -> None:
     press.plan("01")
     press.convert("01")
-    with pytest.raises(Refused, match="adopt"):
+    with pytest.raises(Refused):
         press.publish(Rival(press.target.root, foreign_index(press), times=1))
     assert (press.home / "index.json").read_bytes().startswith(foreign_index(press))
     assert not (press.home / "events.parquet").exists()
