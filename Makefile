@@ -6,7 +6,7 @@ UV := $(BIN)/uv
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 unexport PYTHONPATH
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test check format schemas lock clean
+.PHONY: help install install-dev demo test check format format-table schemas lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ format: install-dev  ## format the code
 
 schemas: install-dev  ## write contract/schemas and docs/contract.md again from the models
 	@$(BIN)/python -m contract.schemas
+
+format-table: install-dev  ## write the measured table of docs/formats.md again
+	@$(BIN)/python -m pytest -q tests/tasks/convert/test_served_values.py --write-tables
 
 lock: $(UV)  ## resolve the dependencies again into the hashed locks
 	@$(UV) pip compile --quiet pyproject.toml --generate-hashes --universal --python-version 3.11 --custom-compile-command 'make lock' -o requirements.lock

@@ -56,6 +56,12 @@ hypothesis_settings.register_profile("search", deadline=None, max_examples=2000)
 hypothesis_settings.load_profile("zarrmill")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-tables", action="store_true", help="write the measured tables of docs/ instead of comparing"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "postgres_versions: run on each Postgres version that is tested")
     unknown = _REQUIRED - _OPTIONAL

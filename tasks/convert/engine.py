@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import warnings
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,10 @@ __all__ = ["write_store"]
 
 _log = logging.getLogger("zarrmill.convert")
 
+_ONE_AT_A_TIME = threading.Lock()
+"""Two conversions of one EDF in one process: its library refuses the second reader, and gives the first junk from then on
+(99.99 % of the samples of a store that looked right). Threads would win a tenth; processes are what runs side by side."""
+
 
 def write_store(given: EngineInput, store: Path) -> tuple[WrittenGroup, ...]:
     """Convert ``given`` into a new store; its groups in the order of the file's channels.
@@ -44,7 +49,12 @@ def write_store(given: EngineInput, store: Path) -> tuple[WrittenGroup, ...]:
     """
     import zarr
 
-    with _typed_errors(given), _quiet(), zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1}):
+    with (
+        _ONE_AT_A_TIME,
+        _typed_errors(given),
+        _quiet(),
+        zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1}),
+    ):
         pieces = _pieces(given)
         return merged(given, pieces, store)
 

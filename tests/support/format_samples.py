@@ -30,7 +30,11 @@ def bdf_bytes(
 ) -> bytes:
     """A plain BDF: the header of an EDF but for its mark, and three bytes a sample."""
     head = edf_bytes(labels, per_record=per_record, n_records=0, declared=n_records, reserved="24BIT")
-    record = b"".join((sample % 97 * 7).to_bytes(3, "little") for count in per_record for sample in range(count))
+    record = b"".join(
+        (sample % 97 * (7 + row)).to_bytes(3, "little")
+        for row, count in enumerate(per_record)
+        for sample in range(count)
+    )
     return b"\xffBIOSEMI" + head[8:] + record * n_records
 
 
