@@ -127,12 +127,13 @@ class Pool:
         while len(pids) < self.workers:
             pids |= set(self.executor.map(warm, [0.5] * self.workers))
 
-    def convert(self, sources: list[Path], source: Path, target: Path) -> float:
-        """Seconds for all."""
+    def convert(self, sources: list[Path], source: Path, target: Path) -> tuple[float, float]:
+        """Wall seconds for all, and processor seconds of the workers."""
+        before = cpu_seconds(os.getpid()).get("children", 0.0)
         stores = [str(target / path.relative_to(source)).removesuffix(".edf") + ".zarr" for path in sources]
         begun = time.monotonic()
         list(self.executor.map(convert_one, map(str, sources), stores, chunksize=1))
-        return time.monotonic() - begun
+        return time.monotonic() - begun, cpu_seconds(os.getpid()).get("children", 0.0) - before
 
 
 @dataclass(frozen=True)
@@ -142,9 +143,10 @@ class Ours:
     converting_s: float
     to_the_end_s: float
     command_peak_bytes: int
+    cpu_s: dict[str, float]
 
 
-def zarrmill(source: Path, target: Path, home: Path, workers: int, sampler_of: Any = None) -> Ours:
+def zarrmill(source: Path, target: Path, home: Path, *, workers: int, expected: int, sampler_of: Any = None) -> Ours:
     """Convert with the command line, in a home of its own."""
     environment = {**os.environ, "ZARRMILL_HOME": str(home), "PYTHONUNBUFFERED": "1"}
     command = [str(Path(sys.executable).with_name("zarrmill")), "convert", str(source), "--to", str(target)]
@@ -153,7 +155,9 @@ def zarrmill(source: Path, target: Path, home: Path, workers: int, sampler_of: A
     )
     assert process.stdout is not None
     first = last = None
-    peak = 0
+    peak = ended = 0
+    before: dict[str, float] = {}
+    after: dict[str, float] = {}
     if sampler_of is not None:
         sampler_of(process.pid)
     for line in process.stdout:
@@ -161,15 +165,46 @@ def zarrmill(source: Path, target: Path, home: Path, workers: int, sampler_of: A
         now = time.monotonic()
         if event["event"] == "recording_started" and first is None:
             first = now
+            before = cpu_seconds(process.pid)
         elif event["event"] == "recording_ended":
             last = now
+            ended += 1
+            if ended == expected:
+                after = cpu_seconds(process.pid)
             if event["outcome"] != "done":
                 raise SystemExit(f"not every recording was converted: {line}")
         elif event["event"] == "summary":
             peak = _high_water(process.pid)
     if process.wait() != 0 or first is None or last is None:
         raise SystemExit(f"zarrmill ended with {process.returncode}")
-    return Ours(last - first, time.monotonic() - first, peak)
+    spent = {role: after[role] - before.get(role, 0.0) for role in after}
+    return Ours(last - first, time.monotonic() - first, peak, spent)
+
+
+_ROLES = {
+    "tasks.convert.fork_server": "children",
+    "dask worker": "worker",
+    "dask scheduler": "scheduler",
+    "prefect": "prefect",
+    "postgres": "postgres",
+    "multiprocessing": "children",
+}
+
+
+def cpu_seconds(root_pid: int) -> dict[str, float]:
+    """Processor seconds so far of a process and everything below it, by what it is; children that have ended are in their parent's."""
+    root = psutil.Process(root_pid)
+    spent: dict[str, float] = {}
+    for process in (root, *root.children(recursive=True)):
+        try:
+            times, called = process.cpu_times(), " ".join(process.cmdline())
+        except psutil.Error:
+            continue
+        role = next((role for part, role in _ROLES.items() if part in called), "command")
+        own = "command" if process.pid == root_pid else role
+        ended = times.children_user + times.children_system if own == "children" else 0.0
+        spent[own] = spent.get(own, 0.0) + times.user + times.system + ended
+    return spent
 
 
 def _high_water(pid: int) -> int:
@@ -203,7 +238,7 @@ def measure(folder: Path, count: int, *, n_channels: int, seconds: int, workers:
         out = folder / f"pool-{number}"
         theirs.append(pool.convert(sources, source, out))
         served = folder / f"served-{number}"
-        ours.append(zarrmill(source, served, folder / f"home-{number}", workers))
+        ours.append(zarrmill(source, served, folder / f"home-{number}", workers=workers, expected=count))
         if compared is None:
             compared = chunks_differ(out, served / "xx000001" / "zarr")
         for left in (out, served, folder / f"home-{number}"):
@@ -216,11 +251,13 @@ def measure(folder: Path, count: int, *, n_channels: int, seconds: int, workers:
         "seconds_each": seconds,
         "rate_hz": RATE_HZ,
         "workers": workers,
-        "pool_s": theirs,
+        "pool_s": [wall for wall, _cpu in theirs],
+        "pool_cpu_s": [cpu for _wall, cpu in theirs],
         "zarrmill": [asdict(one) for one in ours],
-        "ratio_converting": statistics.median(b.converting_s / a for a, b in zip(theirs, ours, strict=True)),
-        "ratio_to_the_end": statistics.median(b.to_the_end_s / a for a, b in zip(theirs, ours, strict=True)),
-        "different_chunks": len(compared or []),
+        "ratio_converting": statistics.median(b.converting_s / a[0] for a, b in zip(theirs, ours, strict=True)),
+        "ratio_cpu": statistics.median(sum(b.cpu_s.values()) / a[1] for a, b in zip(theirs, ours, strict=True)),
+        "ratio_to_the_end": statistics.median(b.to_the_end_s / a[0] for a, b in zip(theirs, ours, strict=True)),
+        "different_chunks": compared or [],
         "memory": memory,
     }
 
@@ -239,7 +276,7 @@ def _memory(folder: Path, pool: Pool, sources: list[Path], source: Path, workers
         samplers.append(Sampler(pid, ("tasks.convert.fork_server",)))
         samplers[0].__enter__()
 
-    zarrmill(part, folder / "served-m", folder / "home-m", workers, watch)
+    zarrmill(part, folder / "served-m", folder / "home-m", workers=workers, expected=len(few), sampler_of=watch)
     samplers[0].__exit__()
     return {
         "pool_converting_bytes": theirs.converting_bytes,
@@ -279,12 +316,20 @@ def main() -> None:
         print(
             f"{f'round {number}, to the end':28}{pool_s:9.1f}s{ours['to_the_end_s']:9.1f}s{ours['to_the_end_s'] / pool_s:8.2f}"
         )
+    per = 1000 / found["recordings"]
+    print(
+        f"processor ms a recording: pool {found['pool_cpu_s'][-1] * per:.0f}; zarrmill "
+        + ", ".join(
+            f"{role} {seconds * per:.0f}"
+            for role, seconds in sorted(found["zarrmill"][-1]["cpu_s"].items(), key=lambda each: -each[1])
+        )
+    )
     for what in ("converting", "all"):
         a, b = found["memory"][f"pool_{what}_bytes"], found["memory"][f"zarrmill_{what}_bytes"]
         print(f"{f'memory, {what}':28}{a >> 20:8} MB{b >> 20:7} MB{b / a:8.2f}")
     print(
         f"median ratio {found['ratio_converting']:.2f} converting, {found['ratio_to_the_end']:.2f} to the end; "
-        f"{found['different_chunks']} chunks differ; the command itself peaked at {max(o['command_peak_bytes'] for o in found['zarrmill']) >> 20} MB"
+        f"{len(found['different_chunks'])} chunks differ; the command itself peaked at {max(o['command_peak_bytes'] for o in found['zarrmill']) >> 20} MB"
     )
 
 

@@ -25,6 +25,9 @@ POLL_S: Final = 0.1
 MAX_SERVED: Final = 20
 SMALL_PERMITTED_BYTES: Final = 512 << 20
 RETAINED_BYTES: Final = 32 << 20  # an idle child's memory is charged to nobody, so it may keep only this much
+ALWAYS_RETAINED_BYTES: Final = (
+    8 << 20
+)  # 6 to 8 MiB are shared pages that any conversion writes to; the next one needs them too
 _DEATH_TIMEOUT_S: Final = 10.0
 
 
@@ -158,7 +161,7 @@ class ChildPool:
             if child is None:
                 return self._server.fork()
             retained = child.real_bytes()
-            if child.is_running() and retained is not None and retained <= min(RETAINED_BYTES, permitted_bytes // 4):
+            if child.is_running() and retained is not None and retained <= _may_retain(permitted_bytes):
                 return child
             # What earlier recordings left in it would be blamed on the next one.
             child.end()
@@ -169,6 +172,10 @@ class ChildPool:
                 self._idle.append(child)
                 return
         child.end()
+
+
+def _may_retain(permitted_bytes: int) -> int:
+    return max(min(RETAINED_BYTES, permitted_bytes // 4), ALWAYS_RETAINED_BYTES)
 
 
 class _Watch:

@@ -1,8 +1,8 @@
 """What a conversion needs above the memory of a fresh child: formulas fitted to measurements, in bytes.
 
 Notation: C channels, N source samples per channel, M served samples, W samples of one read window, S samples of one
-shard. The constants were fitted to peak resident memory over C = 32..256 and 10..60 minutes at 1000 Hz with residuals
-below 0.5 % (in memory) and 30 MB (streamed); the import baseline is left out because a child is born with it.
+shard. The constants are fitted by ``benchmarks/projection.py`` to the peak above a child's birth: C = 2..256, 4 s to 2 hours, 125 Hz to
+30 kHz, with and without resampling; measured over formula was 0.42 to 0.97 (streamed) and 0.4 to 0.9 (in memory).
 """
 
 from __future__ import annotations
@@ -27,12 +27,16 @@ READ_CHUNK_SECONDS = 8.0
 FLOOR_BYTES = 256 * 1024**2
 """Charged at least for a recording whose header is not known, so that unknown is never nothing."""
 
-SMALLEST_BYTES = 32 * 1024**2
+SMALLEST_BYTES = 12 * 1024**2
 """Least that is ever promised, whatever was learnt: a child that imports one more library must not die of it."""
 
 _FIXED_BYTES = 48 * 1024**2
-"""Codecs, shard buffers and one-off imports of any conversion: above a preloaded child's birth 40 MB were measured for
-64 channels x 10 min streamed from EDF, BrainVision and FIF, of which the other terms explain 15."""
+"""Codecs, buffers and one-off imports in memory, where pages of libraries that the child is the first to touch count: 19 MiB were
+measured for the smallest .fdt, 36 MiB for the smallest MATLAB 7.3."""
+
+_STREAMED_FIXED_BYTES = 12 * 1024**2
+"""The same streamed, where mapped files do not count: 6.5 to 9.5 MiB were measured for 4 channels x 10 s, and a child that has
+converted before keeps up to 2 MiB more of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +62,17 @@ def in_memory_bytes(shape: Shape, *, bytes_per_value: float, bytes_per_served_va
 
 
 def streamed_bytes(shape: Shape, *, block_samples: int = 0) -> int:
-    """Peak anonymous memory of the streamed route: 17 C W + 4.5 C S + 15 N + fixed.
+    """Peak anonymous memory of the streamed route: 15.5 C W + 80 C V + 4 C S + 13 N + 36 M + fixed.
 
-    The 15 N is one channel in double precision beside its resampled copy: few, long, fast channels are bound by it.
+    W is a window of source samples, V the same window once served. The 13 N + 36 M is one whole channel in double precision
+    beside its resampled copy and what is derived of that: few, long, fast channels are bound by it.
     """
     window = max(READ_CHUNK_SECONDS * shape.rate_hz, block_samples)
     window = min(window, shape.n_samples)
+    served_window = window * shape.served_rate_hz / shape.rate_hz if shape.rate_hz > 0 else window
     shard = min(shape.served_samples, SHARD_SECONDS * shape.served_rate_hz)
-    return int(_FIXED_BYTES + 17 * shape.n_channels * window + 4.5 * shape.n_channels * shard + 15 * shape.n_samples)
+    of_all_channels = shape.n_channels * (15.5 * window + 80 * served_window + 4 * shard)
+    return int(_STREAMED_FIXED_BYTES + of_all_channels + 13 * shape.n_samples + 36 * shape.served_samples)
 
 
 def streamed_scratch_bytes(shape: Shape) -> int:
