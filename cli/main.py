@@ -10,7 +10,9 @@ from cli.boundary import boundary
 from cli.options import (
     DEFAULT_REBUILD_ON,
     AllowDirty,
+    Annex,
     AsJson,
+    At,
     Commit,
     DatasetArgument,
     DatasetId,
@@ -74,6 +76,8 @@ def plan(
     hash_signals: Hash = False,
     allow_dirty: AllowDirty = False,
     commit: Commit = None,
+    annex: Annex = None,
+    at: At = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -91,6 +95,8 @@ def plan(
             hash_signals=hash_signals,
             allow_dirty=allow_dirty,
             commit=commit,
+            annex=annex,
+            at=at,
         )
         from cli.plan import show_plan
 
@@ -110,6 +116,8 @@ def convert(
     hash_signals: Hash = False,
     allow_dirty: AllowDirty = False,
     commit: Commit = None,
+    annex: Annex = None,
+    at: At = None,
     public: Public = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 3 when anything is pending or failed.")] = False,
     as_json: AsJson = False,
@@ -126,6 +134,8 @@ def convert(
             hash_signals=hash_signals,
             allow_dirty=allow_dirty,
             commit=commit,
+            annex=annex,
+            at=at,
             workers=workers,
             memory=memory,
             public=public,

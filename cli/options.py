@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from flows.request import ReconvertRequest
 
 __all__ = [
-    "AllowDirty", "AsJson", "Commit", "DatasetArgument", "DatasetId", "Hash", "Memory", "Mode", "ModeOption", "Public",
-    "RebuildOn",
+    "AllowDirty", "Annex", "AsJson", "At", "Commit", "DatasetArgument", "DatasetId", "Hash", "Memory", "Mode", "ModeOption",
+    "Public", "RebuildOn",
     "Source", "Target", "Verbose", "Workers", "read_rebuild_on", "read_request",
 ]  # fmt: skip
 
@@ -25,7 +25,7 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="The BIDS dataset: a folder or a git repository.",
+        help="The BIDS dataset: a folder, a git repository, or s3://bucket/prefix.",
         show_default=False,
     ),
 ]
@@ -83,6 +83,18 @@ Commit = Annotated[
         help="Read a git repository at this commit, branch or tag instead of the files that lie there.",
     ),
 ]
+Annex = Annotated[
+    str | None,
+    typer.Option(
+        "--annex",
+        metavar="URL",
+        help="s3://bucket/prefix with objects/KEY: where git-annex content is that is not here.",
+    ),
+]
+At = Annotated[
+    str | None,
+    typer.Option("--at", metavar="TIME", help="Read a bucket with versions as it was then: 2026-01-31T00:00:00Z."),
+]
 Workers = Annotated[
     int | None,
     typer.Option("--workers", min=1, metavar="N", help="Conversions side by side. Default: as cores and memory allow."),
@@ -128,6 +140,8 @@ def read_request(
     hash_signals: bool,
     allow_dirty: bool,
     commit: str | None = None,
+    annex: str | None = None,
+    at: str | None = None,
     workers: int | None = None,
     memory: str | None = None,
     public: bool = False,
@@ -160,5 +174,7 @@ def read_request(
         hash_signals=hash_signals,
         allow_dirty=allow_dirty,
         commit=commit,
+        annex=annex,
+        at=at,
         public=public,
     )

@@ -112,10 +112,9 @@ def survey(settings: Settings, engine: Engine, request: ReconvertRequest) -> Sur
 
 def _check_places(source: str, target: str) -> None:
     """Refuse a target inside the dataset, which would write into it, and a dataset inside what the target serves."""
-    if "://" in target:
-        return
+    # as paths, addresses of buckets compare by their segments too
     if PurePath(target).is_relative_to(source):
-        raise Refused(f"TARGET {target} lies inside the dataset {source}: name a folder outside of it with --to.")
+        raise Refused(f"TARGET {target} lies inside the dataset {source}: name a place outside of it with --to.")
     inner = PurePath(source)
     if inner.is_relative_to(target) and is_dataset_id(inner.relative_to(target).parts[0]):
         raise Refused(f"SOURCE {source} lies where TARGET {target} serves datasets: name another target with --to.")

@@ -168,6 +168,21 @@ class Settings(BaseSettings):
         description="How often a request to an S3 service is sent before it is given up.",
         examples=["8"],
     )
+    source_endpoint: WebAddress | None = Field(
+        default=None,
+        description="The S3 service that holds s3:// sources, when it is another than that of targets.",
+        examples=["https://s3.example.org"],
+    )
+    source_region: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,63}$")] | None = Field(
+        default=None,
+        description="The region of the buckets of s3:// sources. Unset: that of AWS_DEFAULT_REGION.",
+        examples=["us-east-1"],
+    )
+    source_anonymous: bool = Field(
+        default=False,
+        description="Whether s3:// sources are read without a signature, as anybody can read a public bucket.",
+        examples=["true"],
+    )
     largest_worker_bytes: Size | None = Field(
         default=None,
         validation_alias="ZARRMILL_LARGEST_WORKER",

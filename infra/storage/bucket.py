@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from contract.errors import PreconditionFailed, StorageError
 from infra.storage.s3_connection import FAILURES, S3Connection, side_by_side
+from infra.storage.s3_download import Download, Piece
 from infra.storage.s3_errors import Spoiled, answer, is_absence, is_condition, is_transient, translate
 from infra.storage.s3_upload import Upload, md5_of, put_large
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
+    from pathlib import Path
 
 __all__ = ["Bucket", "Found", "Listed", "ObjectHead"]
 
@@ -23,13 +26,15 @@ _SHA256 = "sha256"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """An object as a listing tells it. ``version`` only where versions were listed; ``is_latest`` likewise."""
+    """An object as a listing tells it. ``version``, ``is_latest`` and ``is_deletion`` only where versions were listed."""
 
     key: str
     size_bytes: int
     etag: str
     version: str | None = None
     is_latest: bool = True
+    modified: datetime | None = None
+    is_deletion: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +127,23 @@ class Bucket:
         answered = self.connection.run(get)
         return None if answered is None else bytes(answered["Body"])
 
+    def download(
+        self, pieces: Sequence[Piece], path: Path, *, before: Callable[[], None] | None = None
+    ) -> list[int | None]:
+        """Write objects into one new file, ranges of all of them side by side; the bytes of each, None for an absent one.
+
+        ``before`` is called before each request, and raises to stop. Raises what ``Download.take`` does.
+        """
+        path.unlink(missing_ok=True)
+        path.open("xb").close()
+        file = Download(self.connection, self.name, path, before)
+        found: list[int | None] = self.connection.run(lambda: side_by_side([file.take(piece) for piece in pieces]))
+        return found
+
     def listing(self, prefix: str, *, versions: bool = False, page_keys: int = 1000) -> Iterator[Listed]:
         """Every object whose key begins with ``prefix``, ordered by key; with ``versions`` every version of each.
+
+        With ``versions`` the marks of deletions come too, those of a page behind its versions.
 
         ``page_keys`` are asked for at once, at most 1000.
 
@@ -140,6 +160,17 @@ class Bucket:
                     etag=one["ETag"].strip('"'),
                     version=one.get("VersionId"),
                     is_latest=one.get("IsLatest", True),
+                    modified=one.get("LastModified"),
+                )
+            for one in page.get("DeleteMarkers", ()):
+                yield Listed(
+                    key=one["Key"],
+                    size_bytes=0,
+                    etag="",
+                    version=one.get("VersionId"),
+                    is_latest=one.get("IsLatest", True),
+                    modified=one.get("LastModified"),
+                    is_deletion=True,
                 )
             if not page.get("IsTruncated"):
                 return

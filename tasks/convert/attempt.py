@@ -106,9 +106,9 @@ def fetch(assignment: Assignment) -> Fetched | AttemptReport:
     room = worker_room()
     fetched = Fetched(assignment=assignment, primary_bytes=order.recording.size_bytes)
 
-    def work(_held: HeldAttempt) -> Fetched:
+    def work(held: HeldAttempt) -> Fetched:
         scratch = room.scratch.make(order.attempt_id)
-        room.source(order.source).fetch(dict(order.inputs), scratch / "source")
+        room.source(order.source).fetch(dict(order.inputs), scratch / "source", before=lambda: _go_on(held))
         primary = scratch / "source" / order.recording.members[0]
         if primary.is_file():
             fetched.primary_bytes = primary.stat().st_size
@@ -205,14 +205,19 @@ def _stage(room: WorkerRoom, name: str, fetched: Fetched, work: Callable[[HeldAt
     try:
         held = room.leases.hold(order.attempt_id, order.run_number)
         with _working(held):
-            if held.must_stop:
-                raise LostLease("the attempt was stopped")  # noqa: TRY301 - it ends by the same edge as every other
+            _go_on(held)
             result = work(held)
     except BaseException as error:  # noqa: BLE001 - the process boundary: every end of an attempt has its edge
         fetched.stage_seconds[name] = time.monotonic() - begun
         return _end(room, held, fetched, error)
     fetched.stage_seconds.setdefault(name, time.monotonic() - begun)
     return result
+
+
+def _go_on(held: HeldAttempt) -> None:
+    """Raise LostLease when the attempt is to end; it ends by the same edge as every other."""
+    if held.must_stop:
+        raise LostLease("the attempt was stopped")
 
 
 @contextmanager

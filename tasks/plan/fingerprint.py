@@ -12,7 +12,7 @@ from contract.rates import RATE_CAPS_HZ
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["conversion_options", "options_fingerprint", "pairs_encoding", "source_fingerprint"]
+__all__ = ["conversion_options", "options_fingerprint", "pairs_encoding", "source_fingerprint", "state_hash"]
 
 
 def pairs_encoding(pairs: Iterable[tuple[str, str]]) -> bytes:
@@ -38,6 +38,17 @@ def source_fingerprint(inputs: Mapping[str, str]) -> str:
         Path -> content id of every member, companion and sidecar of a recording. Their order does not matter.
     """
     return hashlib.sha256(pairs_encoding(inputs.items())).hexdigest()
+
+
+def state_hash(pairs: Iterable[tuple[str, str]]) -> str:
+    """40 hex characters (BLAKE2b, 20 bytes) that name the state of a dataset without commits.
+
+    Parameters
+    ----------
+    pairs
+        (path, content id) of every file that decides something published. Their order does not matter.
+    """
+    return hashlib.blake2b(pairs_encoding(pairs), digest_size=20, person=b"zarrmill tree").hexdigest()
 
 
 def conversion_options() -> dict[str, object]:

@@ -52,7 +52,7 @@ _LINK = re.compile(rf"(?:^|/)annex/objects/(?:[^/]+/)*(?P<key>{_SHAPE})/(?P=key)
 _POINTER = re.compile(rf"\A/annex/objects/(?P<key>{_SHAPE})\s*\Z")
 _SIZE = re.compile(r"s([0-9]{1,18})")
 _CHUNK_FIELD = re.compile(r"[SC][0-9]+")
-_MIXED = "0123456789zqjxkmvwgpZQJXKMVWGPfF"
+_MIXED = "0123456789zqjxkmvwgpfZQJXKMVWGPF"
 # How a key is written as the name of a file, in the order in which it is undone.
 _ESCAPES = (("%", "/"), ("&c", ":"), ("&s", "%"), ("&a", "&"))
 _HASHES: Mapping[str, Callable[[], Digest]] = {
@@ -144,9 +144,12 @@ def local_places(key: str) -> tuple[str, str]:
 
 
 def remote_name(key: str) -> str | None:
-    """The key as the name of an object; None when it cannot be one that is safe to ask for (a URL key with slashes)."""
+    """The key as the name of an object; None when it is not safe to ask for.
+
+    WORM and URL keys may hold slashes, and on the way to a service ``..`` between two of them would become another name.
+    """
     name = _serialized(key)
-    return None if "/" in name else name
+    return None if {".", ".."} & set(name.split("/")) else name
 
 
 def chunk_prefix(name: str) -> str:

@@ -10,6 +10,7 @@ from contract.errors import NotNow, RecordingFailed
 from tasks.sources.annex import is_key, key_size_bytes, local_places
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 __all__ = ["LONGEST_SIDECAR_BYTES", "Annexed", "KeyStore"]
@@ -21,8 +22,8 @@ LONGEST_SIDECAR_BYTES = 64 << 20
 class KeyStore(Protocol):
     """An object store that holds contents by their keys."""
 
-    def fetch(self, key: str, path: Path) -> None:
-        """Write the content into a new file, whole and verified.
+    def fetch(self, key: str, path: Path, *, before: Callable[[], None] | None = None) -> None:
+        """Write the content into a new file, whole and verified. ``before`` is called before each request.
 
         Raises
         ------
@@ -71,7 +72,7 @@ class Annexed:
         """Whether content may be found: it is here, or there is a store to ask. Asks nobody."""
         return is_key(key) and (self._store is not None or self.local(key) is not None)
 
-    def fetch(self, key: str, path: Path, *, name: str) -> None:
+    def fetch(self, key: str, path: Path, *, name: str, before: Callable[[], None] | None = None) -> None:
         """Make the content readable at ``path``: a link into the annex here, else a copy from the store.
 
         Raises
@@ -90,7 +91,7 @@ class Annexed:
             raise _missing(name)
         else:
             try:
-                self._store.fetch(key, path)
+                self._store.fetch(key, path, before=before)
             except RecordingFailed as failed:
                 raise _missing(name, failed.detail) from failed
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from contract.layout import check_relative
 from tasks.bids.entities import split_extension
 from tasks.bids.scope import EXCLUDED_SEGMENTS, printable
 from tasks.formats.registry import endings
-from tasks.plan.fingerprint import pairs_encoding
+from tasks.plan.fingerprint import state_hash
 from tasks.sources.annexed import Annexed
 from tasks.sources.content import entry_of
 from tasks.sources.git_checkout import head_commit
@@ -28,7 +27,7 @@ from tasks.sources.protocol import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from tasks.sources.annexed import KeyStore
     from tasks.sources.protocol import TreeEntry
@@ -95,8 +94,7 @@ class FolderSource:
         if head is not None:
             return head
         tree = self.tree()
-        pairs = pairs_encoding((path, tree[path].content_id) for path in matters)
-        return hashlib.blake2b(pairs, digest_size=20, person=b"zarrmill tree").hexdigest()
+        return state_hash((path, tree[path].content_id) for path in matters)
 
     def read(self, path: str) -> bytes:
         """The content of a file. Raises OSError, also when the content is not here."""
@@ -117,7 +115,7 @@ class FolderSource:
         sizes = [entry.size_bytes for entry in entries if self._is_elsewhere(entry)]
         return sum(UNKNOWN_BYTES if size is None else size for size in sizes)
 
-    def fetch(self, inputs: Mapping[str, str], scratch: Path) -> None:
+    def fetch(self, inputs: Mapping[str, str], scratch: Path, *, before: Callable[[], None] | None = None) -> None:
         """Links below ``scratch`` to the files themselves, under their names in the dataset; see ``Source.fetch``."""
         for path in inputs:
             try:
@@ -127,7 +125,7 @@ class FolderSource:
             link = scratch / path
             link.parent.mkdir(parents=True, exist_ok=True)
             if self._is_elsewhere(entry):
-                self._annexed.fetch(entry.content_id.removeprefix("annex:"), link, name=printable(path))
+                self._annexed.fetch(entry.content_id.removeprefix("annex:"), link, name=printable(path), before=before)
                 continue
             if entry.absent is not None:
                 detail = f"{printable(path)} {ABSENCE_SENTENCES[entry.absent]}"

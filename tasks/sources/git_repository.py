@@ -16,7 +16,7 @@ from tasks.sources.git_tree import entries_of, listing
 from tasks.sources.protocol import ABSENCE_SENTENCES, UNKNOWN_BYTES, Absence, SourceAddress, SourceChanged, absence_code
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
     from tasks.sources.annexed import Annexed
@@ -132,7 +132,10 @@ class GitSource:
 
     def header_folder(self, inputs: Mapping[str, str], scratch: Path) -> Path | None:
         """``scratch``, with the files in it, when they are small blobs or content of the annex here."""
-        if self.copied_bytes(inputs) > _HEADER_COPY_BYTES:
+        annexed = [
+            name for kind, _, name in (content_id.partition(":") for content_id in inputs.values()) if kind == "annex"
+        ]
+        if any(map(self._annexed.is_copied, annexed)) or self.copied_bytes(inputs) > _HEADER_COPY_BYTES:
             return None
         self.fetch(inputs, scratch)
         return scratch
@@ -141,7 +144,7 @@ class GitSource:
         """Bytes of blobs, and of annexed content that is not in the annex here."""
         return sum(self._copied(self.tree()[path]) for path in paths)
 
-    def fetch(self, inputs: Mapping[str, str], scratch: Path) -> None:
+    def fetch(self, inputs: Mapping[str, str], scratch: Path, *, before: Callable[[], None] | None = None) -> None:
         """Blobs are copied; content of the annex here is linked to, other annexed content fetched. See ``Source.fetch``."""
         for path, content_id in inputs.items():
             place = scratch / check_relative(path)
@@ -150,7 +153,7 @@ class GitSource:
             if kind == "git":
                 self._objects.copy(name, place)
             elif kind == "annex":
-                self._annexed.fetch(name, place, name=printable(path))
+                self._annexed.fetch(name, place, name=printable(path), before=before)
             elif kind == "link":
                 detail = f"{printable(path)} {ABSENCE_SENTENCES[Absence.DANGLING]}"
                 raise RecordingFailed(absence_code(Absence.DANGLING), detail=detail)

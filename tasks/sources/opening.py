@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from contract.errors import Refused
+from tasks.sources.annex_bucket import AnnexBucket
 from tasks.sources.annexed import Annexed
+from tasks.sources.bucket_source import BucketSource
 from tasks.sources.folder import FolderSource
 from tasks.sources.git_repository import GitSource, git_folder, resolve
 from tasks.sources.protocol import SourceAddress
+from tasks.sources.s3_place import is_s3, open_bucket, read_s3_url
 
 if TYPE_CHECKING:
     from infra.settings import Settings
@@ -50,6 +53,8 @@ def open_source(
         There is nothing there that can be listed, or it is empty; the sentence says which.
     """
     address = SourceAddress(url=where) if isinstance(where, str) else where
+    if is_s3(address.url):
+        return _bucket(address, settings)
     if address.at is not None:
         raise Refused("--at names a moment of a bucket with versions, and SOURCE is a folder.")
     folder = _folder(address.url)
@@ -88,10 +93,18 @@ def _is_bare(folder: Path) -> bool:
 
 
 def _store(url: str | None, settings: Settings | None) -> KeyStore | None:
-    del settings
     if url is None:
         return None
-    raise Refused(f"--annex {url} is not supported")
+    place = read_s3_url(url, what="--annex")
+    return AnnexBucket(open_bucket(place, settings), place.prefix)
+
+
+def _bucket(address: SourceAddress, settings: Settings | None) -> BucketSource:
+    for option, value in (("--commit", address.commit), ("--annex", address.annex)):
+        if value is not None:
+            raise Refused(f"{option} is for a git repository, and SOURCE {address.url} is a bucket.")
+    place = read_s3_url(address.url, what="SOURCE")
+    return BucketSource(open_bucket(place, settings), place, at=address.at)
 
 
 def _local_path(url: str) -> str:
@@ -102,4 +115,4 @@ def _local_path(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme.lower() == "file" and parts.netloc in {"", "localhost"}:
         return unquote(parts.path)
-    raise Refused(f"SOURCE {parts.scheme}://… is not supported: give the folder of a BIDS dataset.")
+    raise Refused(f"SOURCE {parts.scheme}://… is not supported: give a folder, a git repository or s3://bucket/prefix.")

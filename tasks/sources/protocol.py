@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from contract.codes import FailureCode
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
 __all__ = [
@@ -150,13 +150,15 @@ class Source(Protocol):
         """Bytes that ``fetch`` of these paths writes; what it links costs none."""
         ...
 
-    def fetch(self, inputs: Mapping[str, str], scratch: Path) -> None:
+    def fetch(self, inputs: Mapping[str, str], scratch: Path, *, before: Callable[[], None] | None = None) -> None:
         """Make files readable below ``scratch`` under their own names; cheap where links will do.
 
         Parameters
         ----------
         inputs
             Path -> content id, as the tree had it.
+        before
+            Called before each request of a download, and raises to stop.
 
         Raises
         ------

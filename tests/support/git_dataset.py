@@ -57,8 +57,11 @@ def annex_repository(folder: Path, *, backend: str = "SHA256E") -> Path:
 
 
 def key_of(folder: Path, path: str) -> str:
-    """The key of an annexed file, as git-annex tells it."""
-    return git(folder, "annex", "lookupkey", path)
+    """The key of an annexed file as git-annex tells it, written as it names files."""
+    told = git(folder, "annex", "lookupkey", path)
+    for meant, written in (("&", "&a"), ("%", "&s"), (":", "&c"), ("/", "%")):
+        told = told.replace(meant, written)
+    return told
 
 
 def raw_tree(folder: Path, entries: list[tuple[str, str, str, bytes]]) -> str:

@@ -235,11 +235,11 @@ def test_dropping_and_getting_annex_content_changes_nothing(dataset: Path) -> No
     assert source.unchanged(inputs)
 
 
-@pytest.mark.parametrize("kind", ["missing", "file", "empty", "s3", "nothing", "nul"])
+@pytest.mark.parametrize("kind", ["missing", "file", "empty", "web", "nothing", "nul"])
 def test_a_source_that_is_no_dataset_folder_is_refused_by_name(tmp_path: Path, kind: str) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "empty").mkdir()
-    url = {"s3": "s3://bucket/ds", "nothing": "", "nul": "a\0b"}.get(kind, str(tmp_path / kind))
+    url = {"web": "https://example.org/ds", "nothing": "", "nul": "a\0b"}.get(kind, str(tmp_path / kind))
     with pytest.raises(Refused, match="SOURCE"):
         open_source(url)
 
