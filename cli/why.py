@@ -12,11 +12,12 @@ import typer
 
 from cli.runtime import has_state, prepare, reading, target_url
 from cli.status import check_id, unknown
-from cli.wording import duration, in_order, json_line, jsonable
+from cli.wording import bounded, duration, in_order, json_line, jsonable, plural
 from contract.codes import FAILURE_SENTENCES, MAX_COUNTED_ATTEMPTS, PENDING_SENTENCES, WHY_DUE_SENTENCES
 from contract.errors import Refused
 from contract.times import utc_stamp
 from infra.sizes import format_bytes
+from tasks.convert.loss import unpack_losses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["disclosures", "history_lines", "look", "show_why"]
 
 _NEAREST_SHOWN = 3
+_GROUPS_SHOWN = 8
 
 
 def show_why(dataset_id: str, path: str, *, target: str, as_json: bool, verbose: bool) -> None:
@@ -46,11 +48,20 @@ def show_why(dataset_id: str, path: str, *, target: str, as_json: bool, verbose:
     with reading(settings) as connection:
         history, entry = look(connection, target=url, dataset_id=dataset_id, path=path)
     if as_json:
-        answer = {"dataset_id": dataset_id, "target": url, **jsonable(history), "entry": entry}
+        answer = {"dataset_id": dataset_id, "target": url, **_as_object(history), "entry": entry}
         typer.echo(json_line(answer | {"published_as": history.state.published_as}))
         return
     for line in history_lines(history, entry, tracebacks=verbose):
         typer.echo(line)
+
+
+def _as_object(history: RecordingHistory) -> dict[str, Any]:
+    """The history as JSON has it, the losses of each attempt unpacked."""
+    found: dict[str, Any] = jsonable(history)
+    for one, attempt in zip(found["attempts"], history.attempts, strict=True):
+        packed = attempt.quantisation
+        one["quantisation"] = None if packed is None else jsonable(unpack_losses(packed))
+    return found
 
 
 def look(
@@ -174,6 +185,21 @@ def _ending(attempt: AttemptRecord) -> str:
     return said
 
 
+def _loss_lines(packed: bytes) -> list[str]:
+    """Of each group and unit, the channel that int16 moved furthest."""
+    lines = []
+    for group in unpack_losses(packed):
+        for unit in dict.fromkeys(group.units):
+            rows = [row for row, own in enumerate(group.units) if own == unit]
+            worst = max(rows, key=lambda row: group.channels[row].max_error)
+            furthest, rms = group.channels[worst].max_error, max(group.channels[row].rms_error for row in rows)
+            lines.append(
+                f"{group.group}: {plural(len(rows), 'channel')} off by at most {furthest:.3g} {unit} "
+                f"({group.labels[worst]}), {rms:.3g} {unit} rms"
+            )
+    return lines
+
+
 def _attempt_lines(number: int, attempt: AttemptRecord, *, tracebacks: bool) -> Iterator[str]:
     yield f"attempt {number}  run {attempt.run_number}, {utc_stamp(attempt.started_at)}, {_ending(attempt)}"
     measured = "not measured" if attempt.measured_bytes is None else f"{format_bytes(attempt.measured_bytes)} measured"
@@ -187,6 +213,8 @@ def _attempt_lines(number: int, attempt: AttemptRecord, *, tracebacks: bool) -> 
         yield "  bytes      " + ", ".join(f"{stage} {format_bytes(b)}" for stage, b in in_order(attempt.stage_bytes))
     yield f"  worker     {attempt.worker}, {attempt.route}, scratch {format_bytes(attempt.scratch_bytes)}"
     yield from (f"  note       {note}" for note in attempt.notes)
+    if attempt.quantisation is not None:
+        yield from (f"  int16      {line}" for line in bounded(_loss_lines(attempt.quantisation), _GROUPS_SHOWN))
     yield f"  versions   zarrmill {attempt.zarrmill}, engine {attempt.engine}, biosigIO {attempt.biosigio}"
     if attempt.error:
         yield f"  error      {attempt.error}"

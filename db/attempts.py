@@ -50,7 +50,8 @@ class Measured:
     """What an attempt took: peak memory, wall seconds and bytes by stage, and the bounded traceback of an error.
 
     ``notes`` is what is to be said about the recording and its store, one sentence each, fit to be published; the first 19
-    of too many are kept.
+    of too many are kept. ``quantisation`` is what int16 cost each channel of a finished store, packed
+    (``tasks.convert.loss``).
     """
 
     measured_bytes: int | None = None
@@ -58,6 +59,7 @@ class Measured:
     stage_bytes: Mapping[str, int] = field(default_factory=dict)
     traceback: str | None = None
     notes: Sequence[str] = ()
+    quantisation: bytes | None = None
 
     def values(self) -> dict[str, Any]:
         """The values of ``END_ATTEMPT``. A traceback keeps its end, where the error is."""
@@ -67,6 +69,7 @@ class Measured:
             "bytes": json.dumps(dict(self.stage_bytes)),
             "traceback": self.traceback and self.traceback[-16_000:],
             "notes": _bounded(self.notes),
+            "quantisation": self.quantisation,
         }
 
 

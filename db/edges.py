@@ -17,7 +17,8 @@ END_ATTEMPT = """
     UPDATE attempts a
     SET outcome = {outcome}, code = {code}, reason = {reason}, error = left({error}, 4000), counted = {counted},
         ended_at = zarrmill_now(), measured_bytes = :measured, stage_seconds = CAST(:seconds AS jsonb),
-        stage_bytes = CAST(:bytes AS jsonb), traceback = :traceback, notes = CAST(:notes AS text[])
+        stage_bytes = CAST(:bytes AS jsonb), traceback = :traceback, notes = CAST(:notes AS text[]),
+        quantisation = :quantisation
     FROM {source} m WHERE a.id = :attempt AND a.recording_pk = m.pk
     RETURNING a.id, a.recording_pk, a.counted, false AS exhausted
 """
@@ -74,7 +75,8 @@ BACK_TO_PENDING = """
     UPDATE attempts a
     SET outcome = m.outcome, reason = CASE WHEN m.outcome = 'pending' THEN m.reason END, error = left(m.note, 4000),
         counted = m.spends, ended_at = zarrmill_now(), measured_bytes = :measured, stage_seconds = CAST(:seconds AS jsonb),
-        stage_bytes = CAST(:bytes AS jsonb), traceback = :traceback, notes = CAST(:notes AS text[])
+        stage_bytes = CAST(:bytes AS jsonb), traceback = :traceback, notes = CAST(:notes AS text[]),
+        quantisation = :quantisation
     FROM moved m WHERE a.id = m.attempt_id
     RETURNING a.id, a.recording_pk, a.counted, m.exhausted
 """

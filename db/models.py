@@ -301,7 +301,9 @@ class Attempt(Base):
             name="memory_is_promised",
         ),
         CheckConstraint(
-            "length(error) <= 4000 AND length(traceback) <= 16000 AND cardinality(notes) <= 20", name="thin"
+            "length(error) <= 4000 AND length(traceback) <= 16000 AND cardinality(notes) <= 20"
+            " AND octet_length(quantisation) <= 524288",
+            name="thin",
         ),
     )
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -327,6 +329,7 @@ class Attempt(Base):
     stage_seconds: Mapped[Json]
     stage_bytes: Mapped[Json]
     notes: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default=text("'{}'"))
+    quantisation: Mapped[bytes | None]
 
 
 class Intent(Base):

@@ -140,6 +140,8 @@ class AttemptRecord:
         converting, done, failed, pending, released or expired.
     notes
         What is to be said about the recording and its store: troubles with sidecars, what was repaired or left out.
+    quantisation
+        What int16 cost each channel of the store, packed; None when the attempt made none.
     """
 
     attempt_id: UUID
@@ -161,6 +163,7 @@ class AttemptRecord:
     stage_seconds: Mapping[str, float]
     stage_bytes: Mapping[str, int]
     notes: tuple[str, ...]
+    quantisation: bytes | None
     zarrmill: str
     engine: str
     biosigio: str
@@ -288,6 +291,7 @@ def _attempt(row: Any) -> AttemptRecord:
         stage_seconds=row.stage_seconds,
         stage_bytes=row.stage_bytes,
         notes=tuple(row.notes),
+        quantisation=row.quantisation,
         zarrmill=row.zarrmill,
         engine=row.engine,
         biosigio=row.biosigio,

@@ -75,6 +75,7 @@ class Fetched:
     stage_seconds: dict[str, float] = field(default_factory=dict)
     stage_bytes: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    quantisation: bytes | None = None
 
     @property
     def order(self) -> ConversionOrder:
@@ -89,6 +90,7 @@ class Fetched:
             stage_bytes=self.stage_bytes,
             traceback=traceback,
             notes=self.notes,
+            quantisation=self.quantisation,
         )
 
 
@@ -143,6 +145,7 @@ def convert(fetched: Fetched | AttemptReport) -> Converted | AttemptReport:
         fetched.measured_bytes = result.measured_bytes
         fetched.stage_seconds.update(result.value.stage_seconds)
         fetched.notes = result.value.notes
+        fetched.quantisation = result.value.quantisation
         return Converted(fetched, result.value)
 
     return _stage(room, "child", fetched, work)

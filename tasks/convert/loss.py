@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass
+import zlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ChannelLoss", "measure"]
+__all__ = ["ChannelLoss", "GroupLoss", "coarse", "measure", "pack_losses", "unpack_losses"]
 
 _BLOCK = 1 << 18
 _WINDOWS = 256
@@ -18,6 +21,9 @@ _WINDOW_SAMPLES = 256
 _LEAST_SAMPLES = 8
 _ROUNDING = 1e-12
 """Spread of a stretch, as a part of its largest value, that is only the rounding of double precision."""
+_DISCRETE = frozenset({"TRIG", "SYSCLOCK", "CTRL"})
+_DIGITS = 5
+_EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +39,79 @@ class ChannelLoss:
     noise
         Noise floor: the median, over up to 256 stretches of 256 samples that are not flat, of the standard deviation of
         second differences over the square root of 6; 0 when every stretch is flat.
+    resolution
+        Smallest difference between neighbouring samples that differ; 0 when none was seen.
     """
 
     step: float
     max_error: float
     rms_error: float
     noise: float
+    resolution: float
 
-    @property
-    def is_coarse(self) -> bool:
-        """Whether one step is coarser than the noise, so that what is served has less detail than the source."""
-        return 0 < self.noise < self.step and self.max_error > 0
+    def is_coarse(self, channel_type: str) -> bool:
+        """Whether something of the source is lost in the steps: detail above its noise, or one of two codes.
+
+        What a recorder of few bits never resolved cannot be lost, so the rounding noise of a channel's own resolution
+        is part of its noise floor.
+        """
+        if self.max_error <= 0:
+            return False
+        if channel_type in _DISCRETE:
+            return 0 < self.resolution <= 2 * self.max_error
+        return 0 < max(self.noise, self.resolution / math.sqrt(12.0)) < self.step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLoss:
+    """Quantisation of a channel group: its channels' labels, types, units and losses, in row order."""
+
+    group: str
+    labels: tuple[str, ...]
+    types: tuple[str, ...]
+    units: tuple[str, ...]
+    channels: tuple[ChannelLoss, ...]
+
+
+def coarse(losses: Sequence[GroupLoss]) -> str | None:
+    """A sentence on the channels whose step is coarser than their noise floor; None without any."""
+    found = [
+        f"{label} ({one.step:.3g} {unit} a step)"
+        for group in losses
+        for label, kind, unit, one in zip(group.labels, group.types, group.units, group.channels, strict=True)
+        if one.is_coarse(kind)
+    ]
+    if not found:
+        return None
+    more = f" and {len(found) - _EXAMPLES} more" if len(found) > _EXAMPLES else ""
+    what = "channel has an int16 step" if len(found) == 1 else "channels have int16 steps"
+    return f"{len(found)} {what} coarser than the noise floor: {', '.join(found[:_EXAMPLES])}{more}"
+
+
+def pack_losses(losses: Sequence[GroupLoss]) -> bytes:
+    """The losses as an attempt keeps them: five digits of each number, about 20 bytes a channel."""
+    rounded = [
+        {
+            **asdict(group),
+            "channels": [[float(f"{number:.{_DIGITS}g}") for number in asdict(one).values()] for one in group.channels],
+        }
+        for group in losses
+    ]
+    return zlib.compress(json.dumps(rounded, separators=(",", ":")).encode(), 6)
+
+
+def unpack_losses(packed: bytes) -> tuple[GroupLoss, ...]:
+    """What ``pack_losses`` was given, to five digits."""
+    return tuple(
+        GroupLoss(
+            group=group["group"],
+            labels=tuple(group["labels"]),
+            types=tuple(group["types"]),
+            units=tuple(group["units"]),
+            channels=tuple(ChannelLoss(*numbers) for numbers in group["channels"]),
+        )
+        for group in json.loads(zlib.decompress(packed))
+    )
 
 
 def measure(samples: NDArray[np.float64], digital: NDArray[np.int16], scale: float, offset: float) -> ChannelLoss:
@@ -62,25 +130,33 @@ def measure(samples: NDArray[np.float64], digital: NDArray[np.int16], scale: flo
             worst = max(worst, float(off.max()))
             total += float(np.dot(off, off))
             count += len(off)
-    rms = math.sqrt(total / count) if count else 0.0
-    return ChannelLoss(step=scale, max_error=worst, rms_error=rms, noise=_noise(samples))
+    noise, resolution = _noise(samples)
+    return ChannelLoss(scale, worst, math.sqrt(total / count) if count else 0.0, noise, resolution)
 
 
-def _noise(samples: NDArray[np.float64]) -> float:
-    """Second differences of white noise have six times its variance, and those of a slow signal almost none.
-
-    Never less than the rounding noise of the samples' own resolution, which is their smallest difference: what a
-    recorder of few bits never resolved cannot be lost.
-    """
+def _noise(samples: NDArray[np.float64]) -> tuple[float, float]:
+    """Noise floor and resolution; second differences of white noise have six times its variance, of a slow signal almost none."""
     import numpy as np
 
-    found, resolution = [], math.inf
+    spreads: list[float] = []
+    resolution, flat = math.inf, 0
     for start in range(0, len(samples), max(len(samples) // _WINDOWS, _WINDOW_SAMPLES)):
         window = samples[start : start + _WINDOW_SAMPLES]
         spread = float(np.std(np.diff(window, 2))) if len(window) >= _LEAST_SAMPLES else 0.0
         if not math.isfinite(spread) or spread <= _ROUNDING * float(np.abs(window).max()):
+            flat += 1
             continue
-        found.append(spread / math.sqrt(6.0))
-        steps = np.abs(np.diff(window))
-        resolution = min(resolution, float(steps[steps > 0].min()))
-    return max(float(np.median(found)), resolution / math.sqrt(12.0)) if found else 0.0
+        spreads.append(spread / math.sqrt(6.0))
+        resolution = min(resolution, _least_step(window))
+    if flat > len(spreads):  # codes change seldom, and a glance can miss where they do
+        for start in range(0, len(samples), _BLOCK):
+            resolution = min(resolution, _least_step(samples[start : start + _BLOCK + 1]))
+    return float(np.median(spreads)) if spreads else 0.0, resolution if math.isfinite(resolution) else 0.0
+
+
+def _least_step(samples: NDArray[np.float64]) -> float:
+    import numpy as np
+
+    steps = np.abs(np.diff(samples))
+    steps = steps[np.isfinite(steps) & (steps > _ROUNDING * np.abs(samples[1:]))]
+    return float(steps.min()) if len(steps) else math.inf

@@ -92,6 +92,8 @@ class ConvertedStore:
         Wall seconds per stage: read, convert, attributes, gate, digest.
     notes
         What is to be said about the recording and its store, one sentence each; kept with the attempt.
+    quantisation
+        What int16 cost each channel, packed (``tasks.convert.loss``); kept with the attempt.
     """
 
     entry: StoreEntry
@@ -101,6 +103,7 @@ class ConvertedStore:
     duration_s: float
     stage_seconds: Mapping[str, float]
     notes: tuple[str, ...] = ()
+    quantisation: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

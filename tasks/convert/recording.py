@@ -17,6 +17,7 @@ from tasks.convert.annotate import annotate, disclose_mismatch
 from tasks.convert.engine import write_store
 from tasks.convert.entry import store_entry
 from tasks.convert.gate import check_channels, check_groups
+from tasks.convert.loss import GroupLoss, coarse, pack_losses
 from tasks.convert.maxshield import corrected
 from tasks.convert.order import ConversionOrder, ConvertedStore
 from tasks.convert.pieces import EngineInput
@@ -105,7 +106,7 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
         with clock.stage("read"):
             known = _read(order.recording, scratch / SOURCE_FOLDER)
         with clock.stage("convert"):
-            sss, _written = _write(known, store, work)
+            sss, written = _write(known, store, work)
         with clock.stage("attributes"):
             matched = _annotate(known, store, order.provenance, sss)
         with clock.stage("gate"):
@@ -117,7 +118,8 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
         raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    notes = [public for note in notes if (public := publishable(note))]
+    losses = _losses(groups, written)
+    notes = [public for note in (*notes, coarse(losses)) if note and (public := publishable(note))]
     _disclose(order.recording.path, notes)
     rows, row_count = _event_rows(known, groups)
     entry = store_entry(order.recording, store, groups, known.sidecars, updated_utc=order.updated_utc, sss=sss)
@@ -129,6 +131,7 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
         duration_s=max(group.duration_s or 0.0 for group in entry.groups or ()),
         stage_seconds=dict(clock.seconds),
         notes=tuple(notes),
+        quantisation=pack_losses(losses),
     )
 
 
@@ -239,6 +242,20 @@ def _disclose(path: str, notes: list[str]) -> None:
         ours.setLevel(logging.WARNING)
     for note in notes:
         _log.warning("%s: %s", path, note)
+
+
+def _losses(groups: tuple[StoreGroup, ...], written: tuple[WrittenGroup, ...]) -> list[GroupLoss]:
+    """What quantising cost, with the names and units that the finished store has."""
+    return [
+        GroupLoss(
+            group=group.name,
+            labels=group.labels,
+            types=tuple(str(channel["channel_type"]) for channel in group.attributes["channels"]),
+            units=tuple(str(channel["unit"]) for channel in group.attributes["channels"]),
+            channels=own.losses,
+        )
+        for group, own in zip(groups, written, strict=True)
+    ]
 
 
 def _event_rows(known: _Known, groups: tuple[StoreGroup, ...]) -> tuple[bytes | None, int]:

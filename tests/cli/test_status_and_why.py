@@ -20,6 +20,7 @@ from contract.errors import Refused
 from db import leases, recordings, runs
 from db.leases import Owner
 from db.recordings import Measured, PlannedAction
+from tasks.convert.loss import ChannelLoss, GroupLoss, pack_losses
 
 ENTRY = json.dumps(
     {
@@ -31,6 +32,23 @@ ENTRY = json.dumps(
         "split_members": ["a_split-01_meg.fif", "a_split-02_meg.fif"],
     }
 ).encode()  # fmt: skip
+
+
+LOSSES = pack_losses(
+    [
+        GroupLoss(
+            group="eeg_250hz",
+            labels=("Fp1", "Cz", "ACC"),
+            types=("EEG", "EEG", "ACC"),
+            units=("uV", "uV", "g"),
+            channels=(
+                ChannelLoss(0.1, 0.05, 0.03, 2.0, 0.0),
+                ChannelLoss(0.2, 0.1, 0.06, 2.0, 0.0),
+                ChannelLoss(0.002, 0.001, 0.0006, 0.1, 0.0),
+            ),
+        )
+    ]
+)
 
 
 @pytest.fixture
@@ -45,7 +63,7 @@ def bench(engine: Engine) -> Bench:
         planned("02", PlannedAction.FAIL, zarr="other.zarr", **collision),
     )
     bench.convert(run, "01", entry=ENTRY)
-    bench.convert(run, "05", notes=("sub-05_events.tsv: 2 rows have an onset that is no number",))
+    bench.convert(run, "05", notes=("sub-05_events.tsv: 2 rows have an onset that is no number",), quantisation=LOSSES)
     attempt = bench.claim(run, "06")
     with bench.begin() as c:
         report = Measured(measured_bytes=15, stage_seconds={"fetch": 0.5}, traceback="Traceback\n  line 1")
@@ -201,6 +219,8 @@ def test_why_a_recording_is_served_says_what_its_store_discloses(bench: Bench) -
     assert "note" not in text
     again = "\n".join(lines_of(bench, "05"))
     assert "\n  note       sub-05_events.tsv: 2 rows have an onset that is no number\n" in again
+    assert "\n  int16      eeg_250hz: 2 channels off by at most 0.1 uV (Cz), 0.06 uV rms\n" in again
+    assert "\n  int16      eeg_250hz: 1 channel off by at most 0.001 g (ACC), 0.0006 g rms\n" in again
     assert "\n  served\n" in again
     assert "due        engine: The converter's engine version changed." in again
 

@@ -23,6 +23,7 @@ MEASURED = Measured(
     stage_bytes={"fetch": 9},
     traceback="x" * 20_000,
     notes=["first", "y" * 1000, "nul\x00", *map(str, range(40))],
+    quantisation=b"\x00packed",
 )
 
 
@@ -101,6 +102,7 @@ def test_an_edge_moves_the_recording_and_writes_its_attempt(
     assert len(record.traceback) == 16_000
     assert record.notes[:4] == ("first", "y" * 300, "nul", "0")
     assert (len(record.notes), record.notes[-1]) == (20, "24 more notes were left out")
+    assert record.quantisation == b"\x00packed"
     assert bench.coverage().discovered == 2
 
 

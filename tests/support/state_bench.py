@@ -140,12 +140,13 @@ class Bench:
         source: str = "s1",
         worker: str = "w1",
         notes: tuple[str, ...] = (),
+        quantisation: bytes | None = None,
         **more: object,
     ) -> UUID:
         attempt = self.claim(run, name, worker=worker)
         with self.begin() as c:
             row = store_row(name, source=source, **more)
-            report = recordings.Measured(notes=notes)
+            report = recordings.Measured(notes=notes, quantisation=quantisation)
             recordings.done(c, attempt_id=attempt, run_number=run.number, store=row, report=report)
         return attempt
 

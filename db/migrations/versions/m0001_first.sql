@@ -216,6 +216,7 @@ CREATE TABLE attempts (
     stage_seconds JSONB DEFAULT '{}' NOT NULL,
     stage_bytes JSONB DEFAULT '{}' NOT NULL,
     notes TEXT[] DEFAULT '{}' NOT NULL,
+    quantisation BYTEA,
     CONSTRAINT pk_attempts PRIMARY KEY (id),
     CONSTRAINT ck_attempts_outcome CHECK (outcome IN ('converting', 'done', 'failed', 'pending', 'released', 'expired', 'adopted')),
     CONSTRAINT ck_attempts_converting_has_no_end CHECK ((outcome = 'converting') = (ended_at IS NULL)),
@@ -223,7 +224,7 @@ CREATE TABLE attempts (
     CONSTRAINT ck_attempts_pending_has_reason CHECK ((outcome = 'pending') = (reason IS NOT NULL)),
     CONSTRAINT ck_attempts_counted CHECK (NOT counted OR outcome IN ('pending', 'expired')),
     CONSTRAINT ck_attempts_memory_is_promised CHECK (outcome = 'adopted' OR (projected_bytes > 0 AND permitted_bytes > 0 AND scratch_bytes >= 0 AND floor_bytes > 0)),
-    CONSTRAINT ck_attempts_thin CHECK (length(error) <= 4000 AND length(traceback) <= 16000 AND cardinality(notes) <= 20),
+    CONSTRAINT ck_attempts_thin CHECK (length(error) <= 4000 AND length(traceback) <= 16000 AND cardinality(notes) <= 20 AND octet_length(quantisation) <= 524288),
     CONSTRAINT fk_attempts_recording_pk FOREIGN KEY(recording_pk) REFERENCES recordings (pk) ON DELETE CASCADE,
     CONSTRAINT fk_attempts_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
 );
