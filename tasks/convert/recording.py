@@ -119,8 +119,7 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
     finally:
         shutil.rmtree(work, ignore_errors=True)
     losses = _losses(groups, written)
-    notes = [public for note in (*notes, coarse(losses)) if note and (public := publishable(note))]
-    _disclose(order.recording.path, notes)
+    said = _disclose(order.recording.path, [*notes, coarse(losses)])
     rows, row_count = _event_rows(known, groups)
     entry = store_entry(order.recording, store, groups, known.sidecars, updated_utc=order.updated_utc, sss=sss)
     return ConvertedStore(
@@ -130,7 +129,7 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
         events_row_count=row_count,
         duration_s=max(group.duration_s or 0.0 for group in entry.groups or ()),
         stage_seconds=dict(clock.seconds),
-        notes=tuple(notes),
+        notes=said,
         quantisation=pack_losses(losses),
     )
 
@@ -234,14 +233,16 @@ def _gate(known: _Known, store: Path, matched: ChannelsMatch | None) -> tuple[tu
     return groups, notes
 
 
-def _disclose(path: str, notes: list[str]) -> None:
-    """Log what is to be said about a recording."""
+def _disclose(path: str, notes: list[str | None]) -> tuple[str, ...]:
+    """Log what is to be said about a recording; as it may be published."""
+    said = tuple(public for note in notes if note and (public := publishable(note)))
     ours = logging.getLogger("zarrmill")
     if ours.level == logging.NOTSET:
         # biosigIO turns the root logger off when it is imported, and with it every logger that has no level of its own
         ours.setLevel(logging.WARNING)
-    for note in notes:
+    for note in said:
         _log.warning("%s: %s", path, note)
+    return said
 
 
 def _losses(groups: tuple[StoreGroup, ...], written: tuple[WrittenGroup, ...]) -> list[GroupLoss]:
