@@ -119,7 +119,6 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
     finally:
         shutil.rmtree(work, ignore_errors=True)
     losses = _losses(groups, written)
-    said = _disclose(order.recording.path, [*notes, coarse(losses)])
     rows, row_count = _event_rows(known, groups)
     entry = store_entry(order.recording, store, groups, known.sidecars, updated_utc=order.updated_utc, sss=sss)
     return ConvertedStore(
@@ -129,7 +128,7 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
         events_row_count=row_count,
         duration_s=max(group.duration_s or 0.0 for group in entry.groups or ()),
         stage_seconds=dict(clock.seconds),
-        notes=said,
+        notes=_disclose(order.recording.path, [*notes, coarse(losses)]),
         quantisation=pack_losses(losses),
     )
 
