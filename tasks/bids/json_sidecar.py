@@ -67,7 +67,9 @@ def parse_json(data: bytes) -> JsonSidecar:
         if _MAY_SMUGGLE.search(decoded.text) is not None:
             value = _clean(value)
     except (ValueError, RecursionError) as error:
-        return JsonSidecar({}, readable=False, notes=(*decoded.notes, f"the file is no JSON: {error}"))
+        # the words of the error differ between versions of Python, and notes are part of a store
+        where = f" from line {error.lineno} on" if isinstance(error, json.JSONDecodeError) else ""
+        return JsonSidecar({}, readable=False, notes=(*decoded.notes, f"the file is no JSON{where}"))
     if not isinstance(value, dict):
         return JsonSidecar({}, readable=False, notes=(*notes, "the file holds no JSON object"))
     return JsonSidecar(value, notes=tuple(notes))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["annotate", "disclose_mismatch"]
 
 _MOST_NOTES = 20
+_TOLD = frozenset({LABELS_DEDUPLICATED, "channels_tsv_units", "edf_tolerant_read_reason", "startdate"})
+"""Members of ``recording_metadata`` that are kept though they are no numbers."""
 
 
 def annotate(
@@ -41,7 +43,7 @@ def annotate(
     positions = None if sidecars.electrodes is None else _with_renamed(sidecars.electrodes.positions, store)
 
     def root(values: dict[str, Any]) -> None:
-        metadata = dict(values.get("recording_metadata", {}))
+        metadata = _impersonal(values.get("recording_metadata", {}))
         metadata["source_file"] = source_path
         metadata["source_format"] = values["source_format"] = source_format
         values["recording_metadata"] = dict(sorted(metadata.items()))
@@ -61,6 +63,15 @@ def annotate(
 
     edit_attributes(store, root)
     return matched
+
+
+def _impersonal(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What the engine read of a file's header, less every text that its owner could have written.
+
+    biosigIO leaves out fields that are about people by their names. That is not enough: EEGLAB's ``condition`` and
+    ``session`` are free text, and what it says of a renamed data file is that file's former name.
+    """
+    return {key: value for key, value in metadata.items() if key in _TOLD or isinstance(value, int | float)}
 
 
 def disclose_mismatch(store: Path, mismatch: CountMismatch) -> None:

@@ -110,7 +110,7 @@ def fetch(assignment: Assignment) -> Fetched | AttemptReport:
 
     def work(held: HeldAttempt) -> Fetched:
         scratch = room.scratch.make(order.attempt_id)
-        room.source(order.source).fetch(dict(order.inputs), scratch / "source", before=lambda: _go_on(held))
+        room.source(order.source).fetch(order.present(), scratch / "source", before=lambda: _go_on(held))
         primary = scratch / "source" / order.recording.members[0]
         if primary.is_file():
             fetched.primary_bytes = primary.stat().st_size
@@ -159,7 +159,7 @@ def upload(converted: Converted | AttemptReport) -> AttemptReport:
     room = worker_room()
 
     def work(held: HeldAttempt) -> AttemptReport:
-        if not room.source(order.source).unchanged(dict(order.inputs)):
+        if not room.source(order.source).unchanged(order.present()):
             raise SourceChanged
         try:
             row = publish_store(

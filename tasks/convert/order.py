@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tasks.sources.protocol import is_absent_id
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
@@ -36,7 +38,8 @@ class ConversionOrder:
     Parameters
     ----------
     inputs
-        (path, content id) of everything that decides the store, as planned; checked again before publishing.
+        (path, content id) of everything that decides the store, as planned; checked again before publishing. Sidecars
+        whose content is absent have an ``absent_id``.
     permitted_bytes
         What admission charges and the child is limited to.
     source
@@ -66,6 +69,10 @@ class ConversionOrder:
     timeout_s: float
     updated_utc: str
     floor_bytes: int = 0
+
+    def present(self) -> dict[str, str]:
+        """Content id of every input that is to be read, by its path."""
+        return {path: content_id for path, content_id in self.inputs if not is_absent_id(content_id)}
 
 
 @dataclass(frozen=True, slots=True)

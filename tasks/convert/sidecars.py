@@ -111,6 +111,9 @@ def _read(source: Path, path: str | None, notes: list[str]) -> bytes | None:
         return None
     try:
         data = (source / path).read_bytes()
+    except FileNotFoundError:
+        notes.append(f"{path} is not used, for its content is not here")
+        return None
     except OSError as error:
         notes.append(f"{path} could not be read: {error.strerror or type(error).__name__}")
         return None

@@ -31,6 +31,7 @@ class EdfSignal:
     samples_per_record: int
     rate_hz: float
     flat_range: bool
+    no_digital_range: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,10 @@ def _signal_channels(path: Path, raw: _Raw) -> list[EdfSignal]:
     if silent is not None:
         # the tolerant reader would fill such a channel with zeros nobody recorded
         raise corrupt(f"{path.name} declares {silent.samples_per_record} samples a data record for one of its signals")
+    unscaled = next((i for i, s in enumerate(signals) if s.no_digital_range and not s.flat_range), None)
+    if unscaled is not None:
+        # a reader would serve the recorder's own numbers as if they were in the signal's unit
+        raise corrupt(f"the digital limits of signal {unscaled + 1} in {path.name} are equal, so it has no scale")
     return signals
 
 
@@ -208,7 +213,7 @@ def _signals(block: bytes, count: int, record_s: float) -> list[EdfSignal]:
     for width in _WIDTHS:
         columns.append([block[start + i * width : start + (i + 1) * width] for i in range(count)])
         start += width * count
-    labels, _, _, pmin, pmax, _, _, prefilters, samples, _ = columns
+    labels, _, _, pmin, pmax, dmin, dmax, prefilters, samples, _ = columns
     return [
         EdfSignal(
             label=decoded(labels[i]),
@@ -216,6 +221,7 @@ def _signals(block: bytes, count: int, record_s: float) -> list[EdfSignal]:
             samples_per_record=int(_number(samples[i])),
             rate_hz=int(_number(samples[i])) / record_s if record_s > 0 else 0.0,
             flat_range=_number(pmin[i]) == _number(pmax[i]),
+            no_digital_range=_number(dmin[i]) == _number(dmax[i]),
         )
         for i in range(count)
     ]

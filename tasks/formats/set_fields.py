@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tasks.formats.content import unreadable
 from tasks.formats.matlab import read_fields
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def read_set_fields(path: Path) -> SetFields:
     ------
     ValueError, EOFError
         It is no MATLAB file, or ends inside the fields.
+    RecordingFailed
+        ``file_read_error``: a sound MATLAB file of something else.
     """
     with path.open("rb") as file:
         start = file.read(1024)
@@ -52,7 +55,7 @@ def read_set_fields(path: Path) -> SetFields:
     arrays = read_fields(path, struct_name="EEG", wanted=_WANTED)
     data = arrays.get("data")
     if not arrays:
-        raise ValueError("it holds no EEGLAB dataset")
+        raise unreadable(f"{path.name} holds no EEGLAB dataset")
     return _fields(
         {name: array.scalar() for name, array in arrays.items()},
         matrix=None if data is None or data.text is not None else data.shape,
@@ -68,7 +71,7 @@ def _from_hdf5(path: Path) -> SetFields:
         with h5py.File(path, "r") as file:
             group: Any = file["EEG"] if isinstance(file.get("EEG"), h5py.Group) else file
             if not all(isinstance(group.get(name), h5py.Dataset) for name in ("nbchan", "srate", "pnts", "data")):
-                raise ValueError("it holds no EEGLAB dataset")
+                raise unreadable(f"{path.name} holds no EEGLAB dataset")
             data = group["data"]
             values = {name: _number(group.get(name)) for name in ("nbchan", "pnts", "trials", "srate")}
             if data.dtype.kind == "u" and data.dtype.itemsize == 2 and data.size <= 4096:

@@ -4,7 +4,7 @@ ARCHITECTURE.md, "what makes a store current", in code. The order of the questio
 
 1. Does another recording own its store path? Fail.
 2. Is its store made from these inputs? Then it is carried, unless a rebuild is due.
-3. Is content missing here? Fail, for nothing true can be made of it.
+3. Is content of the recording itself missing here? Fail, for nothing true can be made of it. A sidecar may be missing.
 4. Does a verdict on these inputs still stand? Keep it.
 5. Does it wait for a later attempt? Wait. Otherwise convert.
 """
@@ -18,7 +18,7 @@ from contract.codes import FailureCode, WhyDue
 from tasks.bids.scope import printable
 from tasks.plan.fingerprint import source_fingerprint
 from tasks.plan.planned import Plan, PlannedAction, PlannedRecording
-from tasks.sources.protocol import ABSENCE_SENTENCES, absence_code
+from tasks.sources.protocol import ABSENCE_SENTENCES, absence_code, absent_id
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -124,11 +124,8 @@ def _convert(why: WhyDue) -> _Decision:
 def _planned(
     recording: DiscoveredRecording, tree: Mapping[str, TreeEntry], state: RecordingState | None, asked: _Asked
 ) -> PlannedRecording:
-    entries = [(path, tree[path]) for path in recording.inputs()]
-    inputs = tuple((path, entry.content_id) for path, entry in entries)
+    inputs, missing = _inputs(recording, tree, state, asked)
     fingerprint = source_fingerprint(dict(inputs))
-    absent = next(((path, entry.absent) for path, entry in entries if entry.absent is not None), None)
-    missing = absent and (absence_code(absent[1]), f"{printable(absent[0])} {ABSENCE_SENTENCES[absent[1]]}")
     decision = _decide(recording, fingerprint, missing, state, asked)
     return PlannedRecording(
         recording=recording,
@@ -141,6 +138,33 @@ def _planned(
         settled=state is not None and _settled(decision, recording, fingerprint, state),
         source_changed=state is not None and state.source != fingerprint,
     )
+
+
+def _inputs(
+    recording: DiscoveredRecording, tree: Mapping[str, TreeEntry], state: RecordingState | None, asked: _Asked
+) -> tuple[tuple[tuple[str, str], ...], tuple[FailureCode, str] | None]:
+    """(path, content id) of every input, and the verdict on an absent one, if it matters.
+
+    A sidecar whose content is not here fails nothing: the recording is converted without it, and its id says so, that the
+    store is made again when the content comes. A store that was made with the content, which went away afterwards, stays.
+    """
+    entries = [(path, tree[path]) for path in recording.inputs()]
+    inputs = tuple((path, entry.content_id) for path, entry in entries)
+    gone = [(path, entry.absent) for path, entry in entries if entry.absent is not None]
+    optional = set(recording.sidecars.paths()) if gone else set()
+    served = state.served if state and recording.zarr not in asked.lost else None
+    if served is None or (
+        any(path in optional for path, _ in gone) and served.source != source_fingerprint(dict(inputs))
+    ):
+        inputs = tuple(
+            (path, absent_id(entry.content_id) if entry.absent is not None and path in optional else entry.content_id)
+            for path, entry in entries
+        )
+        gone = [(path, absence) for path, absence in gone if path not in optional]
+    if not gone:
+        return inputs, None
+    path, absence = gone[0]
+    return inputs, (absence_code(absence), f"{printable(path)} {ABSENCE_SENTENCES[absence]}")
 
 
 def _decide(

@@ -22,10 +22,14 @@ __all__ = [
     "SourceChanged",
     "TreeEntry",
     "absence_code",
+    "absent_id",
+    "is_absent_id",
 ]
 
 UNKNOWN_BYTES = 1 << 32
 """What a file of unknown size is charged on the scratch disk before it is fetched: never nothing."""
+
+_ABSENT = "absent:"
 
 
 class Absence(StrEnum):
@@ -46,6 +50,16 @@ ABSENCE_SENTENCES = {
 def absence_code(absence: Absence) -> FailureCode:
     """The verdict on a recording one of whose files is absent in this way."""
     return FailureCode.ANNEX_OBJECT_MISSING if absence is Absence.NOT_FETCHED else FailureCode.FILE_READ_ERROR
+
+
+def absent_id(content_id: str) -> str:
+    """The content id of an input that was used as if it were not there, because its content is not here."""
+    return _ABSENT + content_id
+
+
+def is_absent_id(content_id: str) -> bool:
+    """Whether the id is one of ``absent_id``."""
+    return content_id.startswith(_ABSENT)
 
 
 class SourceChanged(Exception):

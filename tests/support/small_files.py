@@ -215,8 +215,8 @@ def vectorview(path: Path, calibration: Path, n_samples: int, rate_hz: float, *,
     return path
 
 
-def mefd(path: Path, data: np.ndarray, rate_hz: float) -> Path:
-    """An unencrypted MEF3 session of int32 samples in uV."""
+def mefd(path: Path, data: np.ndarray, rate_hz: float, *, patient: str = "n") -> Path:
+    """An unencrypted MEF3 session of int32 samples in uV; ``patient`` is what every field about one says."""
     from pymef.mef_session import MefSession
 
     path.mkdir(parents=True)
@@ -241,7 +241,8 @@ def mefd(path: Path, data: np.ndarray, rate_hz: float) -> Path:
     filters = dict.fromkeys(
         ("notch_filter_frequency_setting", "low_frequency_filter_setting", "high_frequency_filter_setting"), 0.0
     )
-    patient = {"subject_name_1": b"n", "subject_name_2": b"n", "subject_ID": b"n", "recording_location": b"n"}
+    about = ("subject_name_1", "subject_name_2", "subject_ID", "recording_location")
+    told = dict.fromkeys(about, patient.encode())
     clock = dict.fromkeys(("recording_time_offset", "DST_start_time", "DST_end_time", "GMT_offset"), 0)
     try:
         for index, row in enumerate(np.asarray(data, dtype="int32")):
@@ -262,7 +263,7 @@ def mefd(path: Path, data: np.ndarray, rate_hz: float) -> Path:
                 **filters,
             }
             end = int(start + 1e6 * len(row) / rate_hz)
-            session.write_mef_ts_segment_metadata(label, 0, "", "", start, end, described, {**clock, **patient})
+            session.write_mef_ts_segment_metadata(label, 0, "", "", start, end, described, {**clock, **told})
             session.write_mef_ts_segment_data(label, 0, "", "", int(rate_hz), row)
     finally:
         session.close()

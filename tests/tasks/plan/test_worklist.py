@@ -16,7 +16,7 @@ from tasks.bids.discovery import discover
 from tasks.plan.fingerprint import source_fingerprint
 from tasks.plan.planned import InputChange, Plan, Total
 from tasks.plan.worklist import plan
-from tasks.sources.protocol import Absence, TreeEntry
+from tasks.sources.protocol import Absence, TreeEntry, absent_id
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 NOW_HAS = {"options": "o1", "engine": "3", "biosigio": "1.2.13"}
@@ -177,19 +177,39 @@ def test_a_collision_fails_without_an_attempt_and_is_settled_once_known() -> Non
         (Absence.OUTSIDE, FailureCode.FILE_READ_ERROR),
     ],
 )
-@pytest.mark.parametrize("path", [EDF, TSV])
-def test_missing_content_fails_by_name_unless_a_true_store_is_served(
-    absence: Absence, code: FailureCode, path: str
-) -> None:
-    tree = tree_of(EDF, TSV, absent={path: absence})
+def test_missing_content_fails_by_name_unless_a_true_store_is_served(absence: Absence, code: FailureCode) -> None:
+    tree = tree_of(EDF, TSV, absent={EDF: absence})
     for known in ([], [pending()], [failed()], [state(source="old", served=served(source="old"))]):
         (one,) = planned(*known, tree=tree, mode="full").recordings
         assert one.action is FAIL
         assert one.failure is not None
         assert one.failure[0] is code
-        assert one.failure[1].startswith(path)
+        assert one.failure[1].startswith(EDF)
     assert planned(state(), tree=tree, mode="full").recordings[0].action is CARRY
     assert planned(state(served=served(engine="2")), tree=tree).recordings[0].action is CARRY
+
+
+@pytest.mark.parametrize("absence", Absence)
+def test_a_sidecar_without_content_fails_nothing_and_its_coming_is_a_change(absence: Absence) -> None:
+    tree = tree_of(EDF, TSV, absent={TSV: absence})
+    (without,) = planned(tree=tree).recordings
+    assert (without.action, without.why) == (CONVERT, WhyDue.NEW)
+    assert dict(without.inputs) == {EDF: TREE[EDF].content_id, TSV: absent_id(tree[TSV].content_id)}
+    made_without = state(source=without.fingerprint, served=served(source=without.fingerprint))
+    (again,) = planned(made_without, tree=tree).recordings
+    assert (again.action, again.settled) == (CARRY, True)
+    (come,) = planned(made_without).recordings
+    assert (come.action, come.why, come.fingerprint) == (CONVERT, WhyDue.SOURCE, SOURCE)
+
+
+@pytest.mark.parametrize("absence", Absence)
+def test_a_store_made_with_a_sidecar_that_went_away_stays(absence: Absence) -> None:
+    tree = tree_of(EDF, TSV, absent={TSV: absence})
+    for mode in ("auto", "full"):
+        assert planned(state(), tree=tree, mode=mode).recordings[0].action is CARRY
+    assert planned(state(served=served(engine="2")), tree=tree).recordings[0].action is CARRY
+    (lost,) = planned(state(), tree=tree, lost={state().zarr}).recordings
+    assert (lost.action, dict(lost.inputs)[TSV]) == (CONVERT, absent_id(tree[TSV].content_id))
 
 
 def test_changed_files_are_named() -> None:
