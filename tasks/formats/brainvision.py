@@ -50,11 +50,14 @@ class BrainVision:
         kind = binary.get("binaryformat", "").upper()
         if not is_text and kind not in SAMPLE_TYPES:
             raise unsupported(f"{primary.name} declares samples of the type {kind or 'that it does not name'}")
-        count = _declared(common.get("datapoints", "")) if is_text else None
+        if is_text and common.get("dataorientation", "").upper() == "VECTORIZED":
+            raise unsupported(f"{primary.name} declares text samples with one channel a line")
+        n_samples = (
+            _lines(samples, sections.get("ascii infos", {}).get("skiplines", "0"))
+            if is_text
+            else _frames(samples, n_channels * SAMPLE_TYPES[kind].width)
+        )
         size = samples.stat().st_size
-        if is_text and size == 0:
-            raise corrupt(f"{samples.name} is empty")
-        n_samples = count if is_text else _frames(samples, n_channels * SAMPLE_TYPES[kind].width)
         rate_hz = 1e6 / interval_us
         other = not is_text and (not SAMPLE_TYPES[kind].is_read or _is_big_endian(binary))
         return Header(
@@ -108,8 +111,17 @@ def _is_big_endian(binary: dict[str, str]) -> bool:
     return binary.get("usebigendianorder", "").upper() == "YES"
 
 
-def _declared(text: str) -> int | None:
-    return int(text) if text.isdecimal() and int(text) > 0 else None
+def _lines(samples: Path, skipped: str) -> int:
+    """Lines of a text file of samples, less those at its start that hold none."""
+    count, last = 0, b"\n"
+    with reading(samples), samples.open("rb") as file:
+        while part := file.read(1 << 20):
+            count += part.count(b"\n")
+            last = part[-1:]
+        count += (last != b"\n") - (int(skipped) if skipped.isdecimal() else 0)
+    if count < 1:
+        raise empty(f"{samples.name} holds no line of samples")
+    return count
 
 
 def _pauses(vhdr: Path, common: dict[str, str]) -> tuple[str, ...]:

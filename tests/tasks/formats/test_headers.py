@@ -628,3 +628,16 @@ def test_what_a_brainvision_header_says_decides_its_code(tmp_path: Path, old: st
     assert old in text
     path.write_text(text.replace(old, new))
     assert failure(load()["brainvision"].header, path) is code
+
+
+def test_text_samples_of_brainvision_are_counted_by_their_lines(tmp_path: Path) -> None:
+    path = brainvision(tmp_path, "x", tones(3, 100, 100.0), 100.0)
+    text = path.read_text().replace("DataFormat=BINARY", "DataFormat=ASCII")
+    path.write_text(text.replace("[Binary Infos]\nBinaryFormat=INT_16", "[ASCII Infos]\nDecimalSymbol=.\nSkipLines=1"))
+    samples = path.with_suffix(".eeg")
+    samples.write_text("E1 E2 E3\n1 2 3\n4 5 6")
+    assert load()["brainvision"].header(path).n_samples == 2
+    samples.write_text("E1 E2 E3\n")
+    assert failure(load()["brainvision"].header, path) is FailureCode.EMPTY_RECORDING
+    path.write_text(path.read_text().replace("MULTIPLEXED", "VECTORIZED"))
+    assert failure(load()["brainvision"].header, path) is FailureCode.UNSUPPORTED_FORMAT
