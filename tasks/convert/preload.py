@@ -1,5 +1,7 @@
 """Imported once by the fork server, so that a child starts with every heavy library at hand.
 
+The readers are named one by one because their packages import them only when they are used: 77 modules, 0.1 s and 1 MB in every child.
+
 Nothing here may start a thread: a fork of a threaded process can inherit a lock that nobody will ever release. pyarrow's
 allocator starts one unless ``JE_ARROW_MALLOC_CONF=background_thread:false`` is set before the import, and BLAS starts one per
 core unless told not to; ``infra.cluster.child_environment`` sets both.
@@ -8,7 +10,15 @@ core unless told not to; ``infra.cluster.child_environment`` sets both.
 from __future__ import annotations
 
 import biosigio
+import biosigio.exporters.zarr_stream
+import biosigio.importers.brainvision
+import biosigio.importers.edf
+import biosigio.importers.eeglab
+import biosigio.importers.meg
 import mne
+import mne.io.brainvision
+import mne.io.ctf
+import mne.io.fiff
 import numpy
 import pandas
 import pyarrow
