@@ -106,9 +106,9 @@ class Eeglab:
         return Route.IN_MEMORY
 
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:  # noqa: ARG002 - one route
-        """Single precision 4 C N + 7.1 C M, double precision 9 C N + 7.1 C M."""
+        """Single precision 5.2 C N + 7.1 C M, double precision 9 C N + 7.1 C M."""
         shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=header.sample_bytes)
-        per_value = 4.0 if header.sample_bytes <= 4 else 9.0
+        per_value = 5.2 if header.sample_bytes <= 4 else 9.0
         return in_memory_bytes(shape, bytes_per_value=per_value, bytes_per_served_value=7.1)
 
     def read_target(self, primary: Path, header: Header, work: Path) -> Path:  # noqa: ARG002 - by name alone
