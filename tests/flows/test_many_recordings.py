@@ -1,0 +1,103 @@
+"""What a run costs for each recording does not grow with their number: counted in statements and transactions, never timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from distributed import Client
+from fan_out_bench import FORMAT, MB, SUPPORT, Shop
+from sqlalchemy import Engine, event, text
+
+from db import leases
+from flows.fan_out import fan_out
+from infra.cluster import cluster
+from infra.database import engine as make_engine
+from infra.settings import load_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+FEW, MANY = 8, 32
+IN_THE_FLOW = 12.0
+"""Statements of the flow for one recording, at most: its claim, its share of the host and that share's return, and the looks
+at the fleet every two seconds, of which a slow machine makes more."""
+
+
+@pytest.fixture(scope="module")
+def database(servers: Any) -> Iterator[str]:
+    server = servers.migrated(18)
+    name = f"many_{uuid4().hex[:8]}"
+    server.create_database(name, template="migrated")
+    yield server.url(name)
+    server.drop_database(name)
+
+
+@pytest.fixture(scope="module")
+def engine(database: str) -> Iterator[Engine]:
+    made = make_engine(database)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[Client]:
+    settings = load_settings(home=tmp_path_factory.mktemp("home"))
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PYTHONPATH", f"{ROOT}:{SUPPORT}:{FORMAT}")
+    with patch.context(), cluster(settings, database_url=database, workers=3, memory_bytes=1024 * MB) as client:
+        patch.undo()
+        client.wait_for_workers(1, timeout=120)
+        yield client
+
+
+def statements_for(client: Client, engine: Engine, keeper: Engine, folder: Path, count: int) -> list[str]:
+    """Every statement of the flow while it converts ``count`` recordings."""
+    shop = Shop.open(engine, folder)
+    for number in range(count):
+        shop.put(f"{number:03}")
+    run = shop.begin()
+    ids = {path: state.id for path, state in shop.states().items()}
+    orders = [shop.order(run, name, recording_id=ids[shop.path(name)]) for name in shop.steps]
+    said: list[str] = []
+
+    def keep_the_dataset() -> None:
+        """Renew as a command's own thread does, by an engine whose statements are not counted."""
+        with keeper.begin() as c:
+            leases.renew(c, run=run)
+
+    def listen(_c: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        said.append(statement)
+
+    event.listen(engine, "before_cursor_execute", listen)
+    try:
+        reports = list(
+            fan_out(
+                client, engine, run, orders, on_progress=lambda _event: None, should_stop=keep_the_dataset,
+                owner=shop.owner, owner_is_gone=lambda _owner: False,
+            )
+        )  # fmt: skip
+    finally:
+        event.remove(engine, "before_cursor_execute", listen)
+    assert [report.outcome for report in reports] == ["done"] * count
+    with engine.begin() as c:
+        ended = c.scalar(
+            text("SELECT count(*) FROM attempts WHERE run_id = :run AND outcome = 'done'"), {"run": run.id}
+        )
+    assert ended == count, "one attempt a recording"
+    shop.end(run)
+    return said
+
+
+def test_four_times_the_recordings_cost_four_times_the_statements(
+    client: Client, engine: Engine, database: str, tmp_path: Path
+) -> None:
+    keeper = make_engine(database)
+    try:
+        few = len(statements_for(client, engine, keeper, tmp_path / "few", FEW)) / FEW
+        many = len(statements_for(client, engine, keeper, tmp_path / "many", MANY)) / MANY
+    finally:
+        keeper.dispose()
+    assert many <= 1.25 * few + 1, f"{few:.1f} statements a recording of {FEW}, {many:.1f} of {MANY}"
+    assert many <= IN_THE_FLOW
