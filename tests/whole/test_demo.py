@@ -15,6 +15,7 @@ import pytest
 import zarr
 from command import ROOT, Finished, Zarrmill
 from comparison import SPOILED, Comparison, comparisons
+from privacy_scan import found, places
 from reference_signal import disagreements
 from served_dataset import Served, object_digests
 
@@ -71,6 +72,12 @@ def test_each_document_fits_its_published_schema(demo: Demo, name: str, schema: 
     jsonschema.validate(document, rules)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**document, "unknown": 1}, rules)
+
+
+def test_nothing_that_is_served_names_a_place_of_this_machine(demo: Demo) -> None:
+    words = places(demo.dataset, demo.served.target, demo.command.home)
+    assert found(demo.served.target, words) == []
+    assert found(demo.served.target, [demo.served.dataset_id])  # the scan sees what is there
 
 
 @pytest.fixture(scope="module")
