@@ -129,11 +129,11 @@ class Pool:
 
     def convert(self, sources: list[Path], source: Path, target: Path) -> tuple[float, float]:
         """Wall seconds for all, and processor seconds of the workers."""
-        before = cpu_seconds(os.getpid()).get("children", 0.0)
+        before = cpu_seconds(os.getpid()).get("worker", 0.0)
         stores = [str(target / path.relative_to(source)).removesuffix(".edf") + ".zarr" for path in sources]
         begun = time.monotonic()
         list(self.executor.map(convert_one, map(str, sources), stores, chunksize=1))
-        return time.monotonic() - begun, cpu_seconds(os.getpid()).get("children", 0.0) - before
+        return time.monotonic() - begun, cpu_seconds(os.getpid()).get("worker", 0.0) - before
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ _ROLES = {
     "dask scheduler": "scheduler",
     "prefect": "prefect",
     "postgres": "postgres",
-    "multiprocessing": "children",
+    "multiprocessing": "worker",  # Dask's nanny starts the worker's own process this way
 }
 
 
@@ -218,7 +218,11 @@ def chunks_differ(theirs: Path, ours: Path) -> list[str]:
     """Chunk objects that are not byte for byte the same in both trees."""
 
     def of(root: Path) -> dict[str, Path]:
-        return {p.relative_to(root).as_posix(): p for p in root.rglob("*") if p.is_file() and p.name != "zarr.json"}
+        return {
+            p.relative_to(root).as_posix(): p
+            for p in root.rglob("*")
+            if p.is_file() and p.name != "zarr.json" and ".zarr/" in p.as_posix()
+        }
 
     a, b = of(theirs), of(ours)
     return [
