@@ -56,8 +56,22 @@ def publish_catalog(engine: Engine, target: Target) -> CatalogPublished:
     PublishConflict
         Others kept changing the catalog.
     """
+    live = target.read(CATALOG_KEY)
+    rows = _rows(engine, target, live)
+    if (standing := _as_it_stands(target, live, rows)) is not None:
+        return standing  # before anything is asked for that a run with nothing to do must not write
     with one_writer(engine, target, CATALOG_KEY):
         return _publish(engine, target)
+
+
+def _as_it_stands(target: Target, live: Stored | None, rows: list[CatalogRow]) -> CatalogPublished | None:
+    """What there is to say when the catalog need not be written; None when it must be."""
+    if live is None:
+        return None if rows else CatalogPublished(count=0, size_bytes=0, changed=False)
+    former = _parsed(live)
+    if former is not None and dump(_catalog(target, rows, former.generated_utc)) == live.data:
+        return CatalogPublished(count=len(rows), size_bytes=len(live.data), changed=False)
+    return None
 
 
 def _publish(engine: Engine, target: Target) -> CatalogPublished:
@@ -65,11 +79,8 @@ def _publish(engine: Engine, target: Target) -> CatalogPublished:
         # First the document, then the rows: a write that meets the version read here cannot lose newer rows.
         live = target.read(CATALOG_KEY)
         rows = _rows(engine, target, live)
-        if live is None and not rows:
-            return CatalogPublished(count=0, size_bytes=0, changed=False)
-        former = _parsed(live)
-        if live is not None and former is not None and dump(_catalog(target, rows, former.generated_utc)) == live.data:
-            return CatalogPublished(count=len(rows), size_bytes=len(live.data), changed=False)
+        if (standing := _as_it_stands(target, live, rows)) is not None:
+            return standing
         document = dump(_catalog(target, rows, utc_stamp(datetime.now(UTC))))
         condition = live.etag if live is not None else None
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
@@ -75,11 +76,11 @@ class S3Target:
     def __repr__(self) -> str:
         return f"S3Target({self.url!r})"
 
-    @property
+    @cached_property
     def _bucket(self) -> Bucket:
         return Bucket(connect(self._how), self._bucket_name)
 
-    @property
+    @cached_property
     def _stores(self) -> S3Stores:
         return S3Stores(self._bucket, self._prefix)
 

@@ -12,6 +12,7 @@ import socket
 import struct
 import threading
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 Kind = Literal[
     "unavailable", "denied", "lost", "reset", "short", "wrong", "delay", "stale", "met", "ignore-conditions", "hold"
@@ -35,7 +36,7 @@ class Fault:
     answer never arrives. ``reset``: the connection is reset before anything reaches the server. ``short``: half the body of the
     answer. ``wrong``: a body of the right length with one byte changed. ``delay``: ``seconds`` before it is passed on. ``stale``: the ETag
     that the key had before. ``met``: 412 whatever stands there. ``ignore-conditions``: the headers of ``conditions`` are not passed on.
-    ``hold``: ``held`` is set, and the request waits for ``go``. ``before`` is called before the request is passed on.
+    ``hold``: ``held`` is set, and the request, or with ``hold_answer`` its answer, waits for ``go``. ``before`` is called before the request is passed on.
     """
 
     kind: Kind | None = None
@@ -47,6 +48,7 @@ class Fault:
     seed: int = 0
     seconds: float = 0.0
     conditions: tuple[str, ...] = ("if-match", "if-none-match")
+    hold_answer: bool = False
     before: Callable[[], None] | None = None
     held: threading.Event = field(default_factory=threading.Event)
     go: threading.Event = field(default_factory=threading.Event)
@@ -89,6 +91,8 @@ class FaultProxy:
         self.seen_headers: list[dict[str, str]] = []
         self._etags: dict[str, list[str]] = {}
         self.lock = threading.Lock()
+        self._idle = threading.Condition()
+        self._under_way = 0
         proxy = self
 
         class Handler(_Handler):
@@ -125,6 +129,22 @@ class FaultProxy:
         with self.lock:
             return [fault for fault in self.faults if fault.applies(method, place)]
 
+    def settle(self) -> None:
+        """Wait until no request is under way."""
+        with self._idle:
+            assert self._idle.wait_for(lambda: self._under_way == 0, 60), "a request does not end"
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        with self._idle:
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._idle:
+                self._under_way -= 1
+                self._idle.notify_all()
+
     def note(self, word: str, key: str, status: int, headers: dict[str, str]) -> None:
         with self.lock:
             self.asked.append((word, key))
@@ -156,6 +176,10 @@ class _Handler(BaseHTTPRequestHandler):
         return self.command, key
 
     def _handle(self) -> None:
+        with self.owner.under_way():
+            self._serve()
+
+    def _serve(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         word, key = self._word()
         faults = self.owner.strikes(word, f"{key}?{self.path.partition('?')[2]}")
@@ -163,9 +187,10 @@ class _Handler(BaseHTTPRequestHandler):
         for fault in faults:
             if fault.before is not None:
                 fault.before()
-            if fault.kind == "hold":
+            if fault.kind == "hold" and not fault.hold_answer:
                 fault.held.set()
                 fault.go.wait(120)
+                return self._hang_up(word, key)
             if fault.kind == "delay":
                 threading.Event().wait(fault.seconds)
         if "reset" in kinds:
@@ -183,6 +208,10 @@ class _Handler(BaseHTTPRequestHandler):
             status, headers, answered = self._pass_on(body, left_out)
         except (OSError, HTTPException):
             return self._hang_up(word, key)
+        for fault in faults:
+            if fault.kind == "hold" and fault.hold_answer:
+                fault.held.set()
+                fault.go.wait(120)
         etag = next((value for name, value in headers.items() if name.lower() == "etag"), None)
         if etag is not None and status < 300:
             with self.owner.lock:
