@@ -65,8 +65,8 @@ def test_the_commands_work_against_a_bucket_and_send_only_what_differs(
     full = bucketed.run("convert", dataset, "--to", target, "--mode", "full", "--json")
     assert full.summary["converted"] == 3
     sent = stores_sent(s3)
-    assert sent.keys() == {"sub-01", "sub-03"}, "what is equal is not sent, though it was converted again"
-    assert sent["sub-03"] == {"zarr.json"}, "of a store that lost its root, the root alone"
+    # another file of the source changed, so every root names another commit; what is equal is not sent
+    assert (sent["sub-02"], sent["sub-03"]) == ({"zarr.json"}, {"zarr.json"})
     assert any("/c/" in name for name in sent["sub-01"])
     assert all(s3.get(root) for root in roots)
 
