@@ -132,3 +132,57 @@ def test_a_store_that_contradicts_itself_is_withheld_and_tried_again(
 ) -> None:
     with pytest.raises(NotNow):
         check_groups([change(group())], HEADER)
+
+
+MIXED = Header(
+    n_channels=3,
+    n_samples=40_000,
+    rate_hz=1000.0,
+    rates_hz=(50.0, 1000.0),
+    channel_rates_hz=(1000.0, 1000.0, 50.0),
+)
+
+
+def slow(channels: int = 1, samples: int = 2_000, rate: float = 50.0) -> StoreGroup:
+    one = group(channels, samples)
+    attributes = {**one.attributes, "rate": rate, "n_view_levels": 0, "view_levels": []}
+    return replace(
+        one,
+        name="eeg_50hz",
+        attributes=attributes,
+        level0={**one.level0, "rate": rate, "source_rate_hz": rate},
+        view_shapes={},
+    )
+
+
+def test_each_rate_of_a_mixed_file_is_a_group_as_long_as_the_recording() -> None:
+    check_groups([group(2), slow()], MIXED)
+
+
+@pytest.mark.parametrize(
+    ("groups", "code"),
+    [
+        ([group(3), slow(1)], FailureCode.CHANNEL_COUNT_MISMATCH),
+        ([group(2)], FailureCode.CHANNEL_COUNT_MISMATCH),
+        ([group(1), slow(2)], FailureCode.CHANNEL_COUNT_MISMATCH),
+        ([group(2), slow(samples=1_500)], FailureCode.CORRUPT_OR_TRUNCATED),
+        ([group(2), slow(samples=0)], FailureCode.EMPTY_RECORDING),
+    ],
+    ids=["a channel at another rate", "a rate that is missing", "a slow channel too many", "too short", "empty"],
+)
+def test_a_mixed_file_that_is_not_served_whole_is_withheld(groups: list[StoreGroup], code: FailureCode) -> None:
+    with pytest.raises(RecordingFailed) as caught:
+        check_groups(groups, MIXED)
+    assert caught.value.failure is code
+
+
+@pytest.mark.parametrize("broken", [slow(rate=60.0), slow(samples=2_100)], ids=["no rate of the file", "too long"])
+def test_a_slow_group_that_contradicts_the_header_is_tried_again(broken: StoreGroup) -> None:
+    with pytest.raises(NotNow):
+        check_groups([group(2), broken], MIXED)
+
+
+def test_a_served_rate_must_be_the_one_that_follows_from_the_source() -> None:
+    doubled = _set("attributes", "rate", 125.0)(_set("level0", "rate", 125.0)(group(samples=5_000)))
+    with pytest.raises(NotNow):
+        check_groups([doubled], HEADER)
