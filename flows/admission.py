@@ -1,8 +1,10 @@
-"""Which recording starts next, and on which worker: a ledger that cannot over-commit and the policy on top of it. Pure.
+"""Which recording starts next, and on which worker: the policy on top of the ledgers. Pure.
 
-The policy: the largest waiting recording that fits some worker goes to the worker where it fits most tightly. A recording that
-is the largest waiting and has been passed over for ``age_s`` gets a worker drained for it. A recording that runs *alone*
-(its worker died under it, or it ran out of memory) waits until nothing else waits, and has an empty worker to itself.
+The policy: of what fits some worker, the first in the order of ``flows.waiting`` (the large, and the long as far as it matters) goes to the
+worker where it fits most tightly. Where slots are as scarce as memory, a large one goes only where the small ones that wait can still fill
+the slots beside it: otherwise the large would all run first with idle slots, and the small last with idle memory. A recording that is the
+largest waiting and has been passed over for ``age_s`` gets a worker drained for it. A recording that runs *alone* (its worker died under
+it, or it ran out of memory) waits until nothing else waits, and has an empty worker to itself.
 
 Costs O(log n) per placement in the number of waiting recordings and O(workers) in the number of workers.
 """
@@ -10,158 +12,86 @@ Costs O(log n) per placement in the number of waiting recordings and O(workers) 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from sortedcontainers import SortedList
 
-__all__ = ["Admission", "Capacity", "Ledger", "OverCommitError", "Placement", "Request"]
+from flows.ledger import Capacity, Ledger, Request
+from flows.waiting import Scale, WaitingRoom
+
+__all__ = ["AGE_S", "Admission", "Placement"]
 
 AGE_S: Final = 600.0  # far above a usual conversion: at 5 s on a 12 s workload, draining cost a fifth of the makespan
-_LOOK_AHEAD: Final = 32  # largest-first candidates tried for their scratch before the one with the least scratch is
-
-
-class OverCommitError(RuntimeError):
-    """A placement that a worker has no room for: a defect of the caller, never a condition of the machine."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Request:
-    """One recording that waits. ``memory_bytes`` is what it is permitted, and so what it is charged."""
-
-    key: Hashable
-    memory_bytes: int
-    scratch_bytes: int = 0
-    alone: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capacity:
-    """What one worker has. ``scratch_in_memory``: its scratch is a tmpfs, so scratch is charged as memory too."""
-
-    memory_bytes: int
-    scratch_bytes: int
-    slots: int
-    scratch_in_memory: bool = False
+_SLOTS_ARE_SCARCE: Final = 0.9  # at this ratio of what is asked of the slots to what is asked of the memory
+_MEMORY_ABOUNDS: Final = 2.0  # at this ratio, memory that is charged to what queues is not missed
+_NEARLY: Final = 0.75  # of the weight of the first in order: as good a choice, when its files are there
+_FILLER_QUANTILE: Final = 0.15  # memory of the small ones that slots beside a large one are kept fillable with
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A request and the worker it has been charged to."""
+    """A request and the worker it has been charged to.
+
+    ``ahead``: for its scratch only, it is to be fetched and no more. What was fetched ahead to one worker may be placed on another that had
+    room first; it is then fetched again.
+    """
 
     request: Request
     worker: str
+    ahead: bool = False
 
 
 @dataclass(slots=True)
-class Ledger:
-    """What one worker has, and what of it each placed recording holds."""
+class _Open:
+    """Workers that take something new, by the largest that each may take: what is free, less what keeps its other slots fillable."""
 
-    capacity: Capacity
-    free_memory_bytes: int = field(init=False)
-    free_scratch_bytes: int = field(init=False)
-    free_slots: int = field(init=False)
-    withheld_memory_bytes: int = field(init=False, default=0)
-    withheld_scratch_bytes: int = field(init=False, default=0)
-    _held: dict[Hashable, tuple[int, int, int]] = field(init=False, default_factory=dict)
-    _alone: Hashable | None = field(init=False, default=None)
+    filler_bytes: int = 0
+    smallest_bytes: int = 0
+    entries: list[tuple[int, str, Ledger]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.free_memory_bytes = self.capacity.memory_bytes
-        self.free_scratch_bytes = self.capacity.scratch_bytes
-        self.free_slots = self.capacity.slots
+    def put(self, name: str, ledger: Ledger) -> None:
+        """Add a worker, if it takes something new."""
+        if ledger.is_open:
+            bisect.insort(self.entries, (self._most(ledger), name, ledger), key=_by_room)
 
-    @property
-    def usable_memory_bytes(self) -> int:
-        """Free memory that nobody outside this ledger uses."""
-        return self.free_memory_bytes - self.withheld_memory_bytes
+    def moved(self, name: str) -> None:
+        """Put a worker where it now belongs, or out."""
+        at = next((at for at, entry in enumerate(self.entries) if entry[1] == name), None)
+        if at is not None:
+            self.put(name, self.entries.pop(at)[2])
 
-    @property
-    def in_use_bytes(self) -> int:
-        """Memory charged to what is placed here."""
-        return self.capacity.memory_bytes - self.free_memory_bytes
+    def _most(self, ledger: Ledger) -> int:
+        return most_beside(ledger.usable_memory_bytes, ledger.usable_slots - 1, self.filler_bytes, self.smallest_bytes)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is placed here."""
-        return not self._held
+    def tightest(self, request: Request, there: str | None) -> str | None:
+        """Return the worker with the least room of those where ``request`` fits; before all others, where its files are ``there``."""
+        able = [name for most, name, ledger in self.entries if most >= request.memory_bytes and ledger.fits(request)]
+        return there if there in able else next(iter(able), None)
 
-    @property
-    def is_taken_alone(self) -> bool:
-        """Whether a recording has this worker to itself."""
-        return self._alone is not None
-
-    def charge(self, request: Request) -> int:
-        """Memory that ``request`` costs here."""
-        return request.memory_bytes + (request.scratch_bytes if self.capacity.scratch_in_memory else 0)
-
-    def could_ever_fit(self, request: Request) -> bool:
-        """Whether the worker, empty, has room for ``request``."""
-        return (
-            self.capacity.slots > 0
-            and self.charge(request) <= self.capacity.memory_bytes
-            and request.scratch_bytes <= self.capacity.scratch_bytes
-        )
-
-    def fits(self, request: Request) -> bool:
-        """Whether there is room for ``request`` now."""
-        if self._alone is not None or (request.alone and self._held):
-            return False
-        return (
-            self.free_slots > 0
-            and self.charge(request) <= self.usable_memory_bytes
-            and request.scratch_bytes <= self.free_scratch_bytes - self.withheld_scratch_bytes
-        )
-
-    def take(self, request: Request) -> None:
-        """Charge ``request``. Raises OverCommitError when it does not fit."""
-        if not self.fits(request) or request.key in self._held:
-            raise OverCommitError(f"{request} does not fit {self}")
-        memory = self.charge(request)
-        self._held[request.key] = (memory, request.scratch_bytes, 1)
-        self.free_memory_bytes -= memory
-        self.free_scratch_bytes -= request.scratch_bytes
-        self.free_slots -= 1
-        if request.alone:
-            self._alone = request.key
-
-    def converted(self, key: Hashable) -> None:
-        """Give back memory and slot of ``key``; its scratch stays charged until ``release``."""
-        memory, scratch, slots = self._held[key]
-        kept = scratch if self.capacity.scratch_in_memory else 0
-        if slots:
-            self._held[key] = (kept, scratch, 0)
-            self.free_memory_bytes += memory - kept
-            self.free_slots += slots
-
-    def release(self, key: Hashable) -> None:
-        """Give back all that ``key`` still holds. A key that holds nothing is fine."""
-        memory, scratch, slots = self._held.pop(key, (0, 0, 0))
-        self.free_memory_bytes += memory
-        self.free_scratch_bytes += scratch
-        self.free_slots += slots
-        if self._alone is not None and self._alone == key:
-            self._alone = None
-
-    def resize(self, capacity: Capacity) -> None:
-        """Change what the worker has. What it lost is owed by the next releases: free amounts may be negative."""
-        self.free_memory_bytes += capacity.memory_bytes - self.capacity.memory_bytes
-        self.free_scratch_bytes += capacity.scratch_bytes - self.capacity.scratch_bytes
-        self.free_slots += capacity.slots - self.capacity.slots
-        self.capacity = capacity
-
-    def keys(self) -> list[Hashable]:
-        """What is placed here."""
-        return list(self._held)
+    def first_ahead(self, weight: Callable[[Request], float]) -> tuple[Request, str] | None:
+        """Of what is fetched to these workers, the first in order that there is room for, with its worker."""
+        there = [
+            (weight(request), name, request)
+            for most, name, ledger in self.entries
+            for request in ledger.ahead()
+            if most >= request.memory_bytes and ledger.fits(request)
+        ]
+        if not there:
+            return None
+        _weight, name, request = max(there, key=lambda entry: entry[:2])
+        return request, name
 
 
-_Open = tuple[int, str, Ledger]
+def _by_room(entry: tuple[int, str, Ledger]) -> tuple[int, str]:
+    return entry[:2]
 
 
-_Entry = tuple[
-    int, int, Request
-]  # bytes, serial number, request: unique, so that finding an entry never walks its equals
+def most_beside(free_bytes: int, other_slots: int, filler_bytes: int, smallest_bytes: int) -> int:
+    """Memory of the largest recording that leaves so much for each of the other free slots; the smallest may always go."""
+    return max(free_bytes - other_slots * filler_bytes, min(free_bytes, smallest_bytes))
 
 
 class Admission:
@@ -171,27 +101,26 @@ class Admission:
         self._age_s = age_s
         self._workers: dict[str, Ledger] = {}
         self._where: dict[Hashable, str] = {}
-        self._by_memory: SortedList[_Entry] = SortedList()
-        self._by_scratch: SortedList[_Entry] = SortedList()
-        self._alone: SortedList[_Entry] = SortedList()
-        self._serials: dict[Hashable, int] = {}
+        self._room = WaitingRoom()
+        self._unfetched = WaitingRoom()  # of these, what is far away and not fetched ahead
+        self._alone: SortedList[tuple[int, int, Request]] = SortedList()
+        self._waiting: dict[Hashable, int] = {}
         self._next_serial = 0
         self._passed_over: tuple[Request, float] | None = None
         self._draining: tuple[Request, str] | None = None
+        self._ahead_at: dict[Hashable, str] = {}
+        self._memory_abounds = False
+        self._stirred: set[str] = set()  # workers that changed since the last look
+        self._resized()
 
     def __len__(self) -> int:
         """How many recordings wait."""
-        return len(self._by_memory) + len(self._alone)
+        return len(self._waiting)
 
     @property
-    def placed_count(self) -> int:
-        """How many recordings are placed and not released."""
-        return len(self._where)
-
-    @property
-    def draining(self) -> str | None:
-        """The worker that takes nothing new because a large recording waits for it."""
-        return None if self._draining is None else self._draining[1]
+    def draining(self) -> tuple[str, int] | None:
+        """The worker that takes nothing new because a large recording waits for it, and the memory of that one."""
+        return None if self._draining is None else (self._draining[1], self._draining[0].memory_bytes)
 
     def ledger(self, worker: str) -> Ledger:
         """The ledger of one worker. Raises KeyError."""
@@ -203,31 +132,32 @@ class Admission:
 
     def add(self, request: Request) -> None:
         """Let ``request`` wait. Raises ValueError when its key waits already."""
-        if request.key in self._serials:
+        if request.key in self._waiting:
             raise ValueError(f"{request.key} waits already")
-        serial = self._serials[request.key] = self._next_serial
+        serial = self._waiting[request.key] = self._next_serial
         self._next_serial += 1
         if request.alone:
             self._alone.add((request.memory_bytes, serial, request))
         else:
-            self._by_memory.add((request.memory_bytes, serial, request))
-            self._by_scratch.add((request.scratch_bytes, serial, request))
+            self._room.add(request)
+            if request.is_remote:
+                self._unfetched.add(request)
 
     def withdraw(self, request: Request) -> None:
         """Let ``request`` wait no longer. Raises KeyError when it does not."""
-        serial = self._serials.pop(request.key)
+        serial = self._waiting.pop(request.key)
         if request.alone:
             self._alone.remove((request.memory_bytes, serial, request))
-        else:
-            self._by_memory.remove((request.memory_bytes, serial, request))
-            self._by_scratch.remove((request.scratch_bytes, serial, request))
+            return
+        self._room.remove(request)
+        if self._ahead_at.pop(request.key, None) is None and request.is_remote:
+            self._unfetched.remove(request)
         if self._draining is not None and self._draining[0] is request:
             self._draining = None
 
     def waiting(self) -> Iterator[Request]:
-        """Everything that waits, largest first, those that run alone last."""
-        for entry in reversed(self._by_memory):
-            yield entry[2]
+        """Everything that waits, fetched or not: the largest first, those that run alone last."""
+        yield from self._room.by_memory()
         for entry in reversed(self._alone):
             yield entry[2]
 
@@ -237,82 +167,205 @@ class Admission:
             self._workers[worker].resize(capacity)
         else:
             self._workers[worker] = Ledger(capacity)
+        self._stirred.add(worker)
+        self._resized()
 
-    def withhold(self, worker: str, *, free_memory_bytes: int, free_scratch_bytes: int) -> None:
-        """Say what is free on a worker's host beside what is placed here: others may hold the rest of it."""
+    def withhold(self, worker: str, *, free_memory_bytes: int, free_scratch_bytes: int, free_slots: int) -> None:
+        """Say what this ledger may use of a worker beside what is placed here: others hold the rest of it, or are owed it."""
+        self._stirred.add(worker)
         ledger = self._workers[worker]
         ledger.withheld_memory_bytes = max(ledger.free_memory_bytes - free_memory_bytes, 0)
         ledger.withheld_scratch_bytes = max(ledger.free_scratch_bytes - free_scratch_bytes, 0)
+        ledger.withheld_slots = max(ledger.free_slots - free_slots, 0)
 
     def remove_worker(self, worker: str) -> list[Hashable]:
         """Let a worker leave; the recordings that were placed on it, which wait for nobody now."""
         ledger = self._workers.pop(worker, None)
         if ledger is None:
             return []
+        self._stirred.discard(worker)
+        self._resized()
         if self._draining is not None and self._draining[1] == worker:
             self._draining = None
+        for request in ledger.ahead():
+            self.withdraw(request)
         lost = ledger.keys()
         for key in lost:
             del self._where[key]
         return lost
+
+    def fetched(self, key: Hashable) -> None:
+        """Note that the files of a placed recording are on its worker. One whose worker left is fine."""
+        worker = self._where.get(key)
+        if worker is not None:
+            self._workers[worker].fetched(key)
+            self._stirred.add(worker)
 
     def converted(self, key: Hashable) -> None:
         """Give back the memory and slot of a placed recording. One whose worker left is fine."""
         worker = self._where.get(key)
         if worker is not None:
             self._workers[worker].converted(key)
+            self._stirred.add(worker)
 
     def release(self, key: Hashable) -> None:
         """Give back all a placed recording holds. One whose worker left is fine."""
         worker = self._where.pop(key, None)
         if worker is not None:
+            for request in self._workers[worker].ahead():
+                if request.key == key:
+                    self.withdraw(request)
             self._workers[worker].release(key)
+            self._stirred.add(worker)
 
     def misfits(self) -> list[Request]:
         """Waiting recordings that no worker here could take even when empty, largest first."""
         ledgers = list(self._workers.values())
-        return [one for one in self.waiting() if not any(ledger.could_ever_fit(one) for ledger in ledgers)]
+        waiting = (one for one in self.waiting() if one.key not in self._ahead_at)
+        return [one for one in waiting if not any(ledger.could_ever_fit(one) for ledger in ledgers)]
 
-    def place(self, now: float, *, at_most: int | None = None) -> list[Placement]:
-        """Charge and return what starts now."""
+    def stranded(self) -> list[Hashable]:
+        """What was fetched ahead on a worker that has shrunk since and could not take it even when empty."""
+        return [
+            request.key
+            for ledger in self._workers.values()
+            for request in ledger.ahead()
+            if not ledger.could_ever_fit(request)
+        ]
+
+    def place(self, now: float) -> list[Placement]:
+        """Charge and return what starts now, and then what is fetched ahead."""
         placements: list[Placement] = []
         open_ = self._open_workers()
-        while at_most is None or len(placements) < at_most:
+        while True:
             found = self._drained() or self._next(open_)
             if found is None:
                 break
-            request, worker = found
-            self._workers[worker].take(request)
-            self._where[request.key] = worker
-            self.withdraw(request)
-            placements.append(Placement(request, worker))
-            _moved(open_, worker)
+            placements.append(self._take(*found))
+            open_.moved(found[1])
+        placements += self._queue(open_)
+        placements += self._fetch_ahead(open_)
+        self._stirred.clear()
         self._keep_clock(now)
         return placements
 
-    def _open_workers(self) -> list[_Open]:
-        """Workers that take something new, the least free memory first."""
-        open_ = [
-            (ledger.usable_memory_bytes, name, ledger)
-            for name, ledger in self._workers.items()
-            if ledger.free_slots > 0 and not ledger.is_taken_alone and name != self.draining
-        ]
-        return sorted(open_, key=lambda entry: entry[:2])
+    def _take(self, request: Request, worker: str) -> Placement:
+        there = self._ahead_at.get(request.key)
+        if there is not None and there != worker:
+            self._workers[there].release(request.key)
+            self._stirred.add(there)
+        self.withdraw(request)
+        self._workers[worker].take(request)
+        self._where[request.key] = worker
+        self._stirred.add(worker)
+        return Placement(request, worker)
 
-    def _next(self, open_: list[_Open]) -> tuple[Request, str] | None:
-        if not open_:
-            return None
-        if self._by_memory:
-            found = self._largest_that_fits(open_)
-            if found is not None or self._largest_placeable() is not None:
-                return found
-        return self._one_alone(open_)
+    def _resized(self) -> None:
+        """Add up what all workers have."""
+        capacities = [ledger.capacity for ledger in self._workers.values()]
+        self._memory_bytes = sum(one.memory_bytes for one in capacities)
+        self._slots = sum(one.slots for one in capacities)
+        self._largest_bytes = max((one.memory_bytes for one in capacities if one.slots), default=-1)
+
+    def _open_workers(self) -> _Open:
+        """Workers that take something new, with what is kept of each for the slots beside a large one."""
+        open_ = _Open()
+        if len(self._room) and self._memory_bytes > 0 and self._slots > 0:
+            of_memory = self._room.total_byte_seconds / self._memory_bytes
+            of_slots = self._room.total_seconds / self._slots
+            scale = Scale(self._largest_bytes, max(of_memory, of_slots, 1e-9))
+            self._room.measure_by(scale)
+            self._unfetched.measure_by(scale)
+            self._memory_abounds = of_slots > _MEMORY_ABOUNDS * of_memory
+            open_.smallest_bytes = self._room.memory_quantile(0)
+            if of_slots > _SLOTS_ARE_SCARCE * of_memory:
+                open_.filler_bytes = self._room.memory_quantile(_FILLER_QUANTILE)
+        drained = None if self._draining is None else self._draining[1]
+        for name, ledger in self._workers.items():
+            if ledger.free_slots > ledger.withheld_slots and name != drained:
+                open_.put(name, ledger)
+        return open_
 
     def _drained(self) -> tuple[Request, str] | None:
         if self._draining is None:
             return None
         request, worker = self._draining
         return self._draining if self._workers[worker].fits(request) else None
+
+    def _next(self, open_: _Open) -> tuple[Request, str] | None:
+        """What had best start now, with its worker."""
+        if not open_.entries:
+            return None
+        if len(self._room):
+            best = self._first_of(self._room, open_)
+            if best is not None:
+                return self._without_fetching(best, open_)
+            if self._largest_placeable() is not None:
+                return None
+        for entry in reversed(self._alone):
+            worker = open_.tightest(entry[2], None)
+            if worker is not None:
+                return entry[2], worker
+        return None
+
+    def _first_of(self, room: WaitingRoom, open_: _Open) -> tuple[Request, str] | None:
+        def found(request: Request) -> tuple[Request, str] | None:
+            worker = open_.tightest(request, self._ahead_at.get(request.key))
+            return None if worker is None else (request, worker)
+
+        return room.first(open_.entries[-1][0], found)
+
+    def _without_fetching(self, best: tuple[Request, str], open_: _Open) -> tuple[Request, str]:
+        """What weighs nearly as much as ``best`` and is fetched to where it could start, or at least to nowhere else."""
+        request, worker = best
+        there = self._ahead_at.get(request.key)
+        if there == worker:
+            return best
+        enough = _NEARLY * self._room.weight(request)
+        near = open_.first_ahead(self._room.weight)
+        if near is not None and self._room.weight(near[0]) >= enough:
+            return near
+        if there is not None:
+            near = self._first_of(self._unfetched, open_) if len(self._unfetched) else None
+            if near is not None and self._room.weight(near[0]) >= enough:
+                return near
+        return best
+
+    def _queue(self, open_: _Open) -> Iterator[Placement]:
+        """Where memory abounds, let the next ones stand in line while all slots are taken, so that no slot waits for us."""
+        if not self._memory_abounds or self._draining is not None:
+            return
+        for name in sorted(self._stirred):
+            ledger = self._workers[name]
+            while ledger.may_queue and len(self._room) >= self._slots:
+                most = most_beside(ledger.usable_memory_bytes, 0, open_.filler_bytes, open_.smallest_bytes)
+                request = self._room.first(most, partial(self._may_line_up, name))
+                if request is None:
+                    break
+                yield self._take(request, name)
+
+    def _may_line_up(self, worker: str, request: Request) -> Request | None:
+        is_here = self._ahead_at.get(request.key, worker) == worker
+        return request if is_here and self._workers[worker].may_line_up(request) else None
+
+    def _fetch_ahead(self, open_: _Open) -> Iterator[Placement]:
+        """Fetch what would start on a busy worker if the oldest of its conversions ended now; not when little waits."""
+        for name in sorted(self._stirred):
+            ledger = self._workers[name]
+            slots = max(ledger.usable_slots, 0)
+            for comes_free in ledger.held_by_conversions()[: ledger.capacity.ahead]:
+                if len(ledger.ahead()) >= ledger.capacity.ahead or not len(self._unfetched):
+                    break
+                free = ledger.usable_memory_bytes + comes_free
+                most = most_beside(free, slots, open_.filler_bytes, open_.smallest_bytes)
+                if any(request.memory_bytes <= most for request in ledger.ahead()):
+                    continue
+                request = self._unfetched.first(most, partial(_ahead_to, ledger, most))
+                if request is not None:
+                    self._unfetched.remove(request)
+                    ledger.fetch_ahead(request)
+                    self._where[request.key] = self._ahead_at[request.key] = name
+                    yield Placement(request, name, ahead=True)
 
     def _keep_clock(self, now: float) -> None:
         """See how long the largest waiting recording has been passed over; drain a worker for it when it is too long."""
@@ -327,45 +380,12 @@ class Admission:
 
     def _largest_placeable(self) -> Request | None:
         """Return the largest waiting recording that some worker could take when empty."""
-        ledgers = list(self._workers.values())
-        largest = max((ledger.capacity.memory_bytes for ledger in ledgers if ledger.capacity.slots), default=-1)
-        at = self._by_memory.bisect_left((largest + 1,)) - 1
-        for index in range(at, max(at - _LOOK_AHEAD, -1), -1):
-            request: Request = self._by_memory[index][2]
-            if any(ledger.could_ever_fit(request) for ledger in ledgers):
-                return request
-        return None
-
-    def _largest_that_fits(self, open_: list[_Open]) -> tuple[Request, str] | None:
-        at = self._by_memory.bisect_left((open_[-1][0] + 1,)) - 1
-        for index in range(at, max(at - _LOOK_AHEAD, -1), -1):
-            found = _tightest(self._by_memory[index][2], open_)
-            if found is not None:
-                return found
-        # All of the largest need more scratch than there is: what needs the least can still go.
-        return _tightest(self._by_scratch[0][2], open_)
-
-    def _one_alone(self, open_: list[_Open]) -> tuple[Request, str] | None:
-        for entry in reversed(self._alone):
-            found = _tightest(entry[2], open_)
-            if found is not None:
-                return found
-        return None
+        ledgers = self._workers.values()
+        return self._room.largest(
+            self._largest_bytes, lambda request: any(ledger.could_ever_fit(request) for ledger in ledgers)
+        )
 
 
-def _moved(open_: list[_Open], worker: str) -> None:
-    """Put ``worker`` where it now belongs in ``open_``, or out of it."""
-    at = next((at for at, entry in enumerate(open_) if entry[1] == worker), None)
-    if at is None:
-        return
-    ledger = open_.pop(at)[2]
-    if ledger.free_slots > 0 and not ledger.is_taken_alone:
-        bisect.insort(open_, (ledger.usable_memory_bytes, worker, ledger), key=lambda entry: entry[:2])
-
-
-def _tightest(request: Request, open_: list[_Open]) -> tuple[Request, str] | None:
-    """Return the request with the worker that has the least memory left of those it fits; ``open_`` ascends by it."""
-    for free, name, ledger in open_:
-        if free >= request.memory_bytes and ledger.fits(request):
-            return request, name
-    return None
+def _ahead_to(ledger: Ledger, most_bytes: int, request: Request) -> Request | None:
+    fits = request.is_remote and request.memory_bytes <= most_bytes and ledger.fits_ahead(request)
+    return request if fits else None

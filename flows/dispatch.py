@@ -14,9 +14,10 @@ from sqlalchemy.exc import DBAPIError
 
 from db import recordings
 from db.runs import Run
-from flows.admission import Admission, Placement, Request
+from flows.admission import Admission, Placement
 from flows.fleet import Fleet, FleetWorker, HostShares
 from flows.in_flight import InFlight, Stages
+from flows.ledger import Request
 from flows.request import MemoryInUse, ProgressEvent, RecordingStarted
 from flows.unreported import in_transaction
 from tasks.convert.attempt import Assignment
@@ -196,7 +197,10 @@ class Dispatch:
             part = free[worker.identity.host]
             if part is not None:
                 self.admission.withhold(
-                    worker.address, free_memory_bytes=part.memory_bytes, free_scratch_bytes=part.scratch_bytes
+                    worker.address,
+                    free_memory_bytes=part.memory_bytes,
+                    free_scratch_bytes=part.scratch_bytes,
+                    free_slots=worker.capacity.slots,
                 )
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from contract.errors import LostLease
 from db import ledger
 from db.leases import Owner
 from db.ledger import Part
-from flows.admission import Capacity
+from flows.ledger import Capacity
 from infra.cluster import WorkerIdentity, identify
 from infra.host import host_key, process_is_gone
 
@@ -132,9 +132,8 @@ def _capacity(worker: Mapping[str, Any], scratch_in_memory: bool) -> Capacity:
     return Capacity(
         memory_bytes=int(resources["MEMORY"]),
         scratch_bytes=int(resources.get("SCRATCH", 0)),
-        # One more than converts at once, half as many again on large ones: it is fetched while the others convert, and Dask's
-        # own SLOT holds it back. Its memory is charged from the start.
-        slots=slots + max(slots // 2, 1),
+        slots=slots,
+        ahead=max(slots // 2, 1),
         scratch_in_memory=scratch_in_memory,
     )
 

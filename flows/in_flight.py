@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from flows.admission import Request
 from flows.fleet import FleetWorker
+from flows.ledger import Request
 from tasks.convert import attempt
 from tasks.convert.attempt import Assignment
 from tasks.convert.worker_room import stage_key

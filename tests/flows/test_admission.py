@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from flows.admission import Admission, Capacity, Ledger, OverCommitError, Request
+from flows.admission import Admission
+from flows.ledger import Capacity, Ledger, OverCommitError, Request
 
 sizes = st.integers(0, 40)
 capacities = st.builds(
@@ -18,6 +20,7 @@ capacities = st.builds(
     memory_bytes=st.integers(1, 60),
     scratch_bytes=st.integers(0, 60),
     slots=st.integers(1, 4),
+    ahead=st.integers(0, 2),
     scratch_in_memory=st.booleans(),
 )
 
@@ -34,6 +37,9 @@ def run(
     now = 0.0
     while True:
         for placement in admission.place(now):
+            admission.fetched(placement.request.key)
+            if placement.ahead:
+                continue
             started[placement.request.key] = now
             heapq.heappush(ends, (now + took[placement.request.key], len(started), placement.request.key))
         if not ends:
@@ -51,13 +57,23 @@ class Machine(RuleBasedStateMachine):
         self.now = 0.0
         self.next_key = 0
         self.capacities: dict[str, Capacity] = {}
+        self.ahead: dict[int, tuple[Request, str]] = {}
         self.placed: dict[int, tuple[Request, str, bool]] = {}
         self.waiting: set[int] = set()
-        self.gone: set[int] = set()
+        self.shrunk: set[str] = set()
 
-    @rule(memory=sizes, scratch=sizes, alone=st.booleans())
-    def arrive(self, memory: int, scratch: int, alone: bool) -> None:
-        self.admission.add(Request(key=self.next_key, memory_bytes=memory, scratch_bytes=scratch, alone=alone))
+    @rule(memory=sizes, scratch=sizes, remote=st.booleans(), alone=st.booleans())
+    def arrive(self, memory: int, scratch: int, remote: bool, alone: bool) -> None:
+        self.admission.add(
+            Request(
+                key=self.next_key,
+                memory_bytes=memory,
+                scratch_bytes=scratch,
+                seconds=float(memory % 7 + 1),
+                is_remote=remote,
+                alone=alone,
+            )
+        )
         self.waiting.add(self.next_key)
         self.next_key += 1
 
@@ -71,9 +87,23 @@ class Machine(RuleBasedStateMachine):
     def leave(self, name: str) -> None:
         lost = set(self.admission.remove_worker(name))
         self.capacities.pop(name, None)
-        assert lost == {key for key, (_request, worker, _done) in self.placed.items() if worker == name}
-        for key in lost:
-            self.gone.add(self.placed.pop(key)[0].key)  # type: ignore[arg-type]  # every key here is a number
+        converting = {key for key, (_request, worker, _done) in self.placed.items() if worker == name}
+        fetched = {key for key, (_request, worker) in self.ahead.items() if worker == name}
+        assert lost == converting | fetched
+        for key in converting:
+            del self.placed[key]
+        for key in fetched:
+            del self.ahead[key]
+            self.waiting.remove(key)
+
+    @precondition(lambda self: self.capacities)
+    @rule(pick=st.randoms(), capacity=capacities)
+    def grow_or_shrink(self, pick: Random, capacity: Capacity) -> None:
+        name = pick.choice(sorted(self.capacities))
+        capacity = replace(capacity, scratch_in_memory=self.capacities[name].scratch_in_memory)
+        self.admission.set_worker(name, capacity)
+        self.capacities[name] = capacity
+        self.shrunk.add(name)
 
     @rule(seconds=st.integers(0, 10))
     def place(self, seconds: int) -> None:
@@ -81,8 +111,31 @@ class Machine(RuleBasedStateMachine):
         for placement in self.admission.place(self.now):
             key = placement.request.key
             assert isinstance(key, int)
+            if placement.ahead:
+                assert placement.request.is_remote
+                self.ahead[key] = (placement.request, placement.worker)
+                continue
+            self.ahead.pop(key, None)
             self.waiting.remove(key)
             self.placed[key] = (placement.request, placement.worker, False)
+        for name, capacity in self.capacities.items():
+            if (
+                self.free_memory(name) >= 0
+                and self.free_scratch(name) >= 0
+                and self.free_slots(name) >= -capacity.ahead
+            ):
+                self.shrunk.discard(name)
+
+    @precondition(lambda self: self.ahead)
+    @rule(pick=st.randoms(), gives_up=st.booleans())
+    def fetch(self, pick: Random, gives_up: bool) -> None:
+        key = pick.choice(sorted(self.ahead))
+        if gives_up:
+            self.admission.release(key)
+            del self.ahead[key]
+            self.waiting.remove(key)
+        else:
+            self.admission.fetched(key)
 
     @precondition(lambda self: self.placed)
     @rule(pick=st.randoms())
@@ -97,30 +150,48 @@ class Machine(RuleBasedStateMachine):
     def end(self, pick: Random) -> None:
         key = pick.choice(sorted(self.placed))
         self.admission.release(key)
-        self.gone.add(key)
         del self.placed[key]
+
+    def here(self, name: str) -> list[tuple[Request, int]]:
+        """What is on a worker: with 2 when it converts, 1 when it was converted, 0 when it is fetched ahead."""
+        return [(request, 2 - done) for request, worker, done in self.placed.values() if worker == name] + [
+            (request, 0) for request, worker in self.ahead.values() if worker == name
+        ]
+
+    def memory(self, name: str) -> int:
+        in_memory = self.capacities[name].scratch_in_memory
+        return sum(
+            (request.memory_bytes if stage == 2 else 0) + (request.scratch_bytes if in_memory else 0)
+            for request, stage in self.here(name)
+        )
+
+    def free_memory(self, name: str) -> int:
+        return self.capacities[name].memory_bytes - self.memory(name)
+
+    def free_scratch(self, name: str) -> int:
+        return self.capacities[name].scratch_bytes - sum(request.scratch_bytes for request, _stage in self.here(name))
+
+    def free_slots(self, name: str) -> int:
+        return self.capacities[name].slots - sum(stage == 2 for _request, stage in self.here(name))
 
     @invariant()
     def nothing_is_over_committed(self) -> None:
         for name, capacity in self.capacities.items():
-            here = [(request, done) for request, worker, done in self.placed.values() if worker == name]
-            memory = sum(
-                (0 if done else request.memory_bytes) + (request.scratch_bytes if capacity.scratch_in_memory else 0)
-                for request, done in here
-            )
-            assert memory <= capacity.memory_bytes
-            assert sum(request.scratch_bytes for request, _done in here) <= capacity.scratch_bytes
-            assert sum(not done for _request, done in here) <= capacity.slots
             ledger = self.admission.ledger(name)
-            assert ledger.in_use_bytes == memory
-            if any(request.alone for request, _done in here):
-                assert len(here) == 1
+            assert ledger.in_use_bytes == self.memory(name)
+            assert ledger.free_scratch_bytes == self.free_scratch(name)
+            if name not in self.shrunk:
+                assert self.free_memory(name) >= 0
+                assert self.free_scratch(name) >= 0
+                assert self.free_slots(name) >= -capacity.ahead
+            if any(request.alone and stage for request, stage in self.here(name)):
+                assert len(self.here(name)) == 1
 
     @invariant()
     def nothing_is_lost_or_doubled(self) -> None:
         assert len(self.admission) == len(self.waiting)
         assert {request.key for request in self.admission.waiting()} == self.waiting
-        assert self.admission.placed_count == len(self.placed)
+        assert self.ahead.keys() <= self.waiting
         assert not self.waiting & self.placed.keys()
 
 
@@ -139,7 +210,7 @@ def test_every_recording_that_fits_some_worker_starts_and_every_other_is_named(
     for number, capacity in enumerate(workers):
         admission.set_worker(f"w{number}", capacity)
     requests = [
-        Request(key=number, memory_bytes=memory, scratch_bytes=scratch, alone=alone)
+        Request(key=number, memory_bytes=memory, scratch_bytes=scratch, is_remote=number % 2 > 0, alone=alone)
         for number, (memory, scratch, alone, _duration) in enumerate(recordings)
     ]
     fits = {r.key for r in requests if any(Ledger(capacity).could_ever_fit(r) for capacity in workers)}
@@ -204,11 +275,11 @@ def test_scratch_holds_back_the_large_and_lets_the_small_go() -> None:
 def test_what_others_hold_of_a_host_is_left_alone() -> None:
     admission = Admission()
     admission.set_worker("w", Capacity(memory_bytes=100, scratch_bytes=100, slots=9))
-    admission.withhold("w", free_memory_bytes=30, free_scratch_bytes=100)
+    admission.withhold("w", free_memory_bytes=30, free_scratch_bytes=100, free_slots=9)
     for key in range(5):
         admission.add(Request(key=key, memory_bytes=20))
     assert len(admission.place(0)) == 1
-    admission.withhold("w", free_memory_bytes=100, free_scratch_bytes=100)
+    admission.withhold("w", free_memory_bytes=100, free_scratch_bytes=100, free_slots=9)
     assert len(admission.place(1)) == 4
 
 
@@ -241,3 +312,112 @@ def test_a_key_waits_once() -> None:
     admission.add(Request(key=1, memory_bytes=1))
     with pytest.raises(ValueError, match="waits already"):
         admission.add(Request(key=1, memory_bytes=2))
+
+
+def test_a_large_one_starts_only_where_small_ones_can_fill_the_other_slots_when_slots_are_scarce() -> None:
+    admission = Admission()
+    admission.set_worker("w", Capacity(memory_bytes=100, scratch_bytes=0, slots=4))
+    for key in range(4):
+        admission.add(Request(key=f"large{key}", memory_bytes=50))
+    for key in range(20):
+        admission.add(Request(key=f"small{key}", memory_bytes=15))
+    # two large ones would fill the memory and leave two slots idle
+    assert sorted(str(one.request.key)[:5] for one in admission.place(0)) == ["large", "small", "small", "small"]
+
+
+def test_large_ones_fill_the_memory_when_memory_is_scarce() -> None:
+    admission = Admission()
+    admission.set_worker("w", Capacity(memory_bytes=100, scratch_bytes=0, slots=4))
+    for key in range(20):
+        admission.add(Request(key=f"large{key}", memory_bytes=50))
+    for key in range(4):
+        admission.add(Request(key=f"small{key}", memory_bytes=15))
+    assert [str(one.request.key)[:5] for one in admission.place(0)] == ["large", "large"]
+
+
+def test_of_equal_size_the_longest_starts_first() -> None:
+    admission = Admission()
+    admission.set_worker("w", Capacity(memory_bytes=10, scratch_bytes=0, slots=1))
+    for key, seconds in enumerate((3.0, 9.0, 1.0, 7.0)):
+        admission.add(Request(key=key, memory_bytes=5, seconds=seconds))
+    order = []
+    for now in range(4):
+        (placement,) = admission.place(now)
+        order.append(placement.request.key)
+        admission.release(placement.request.key)
+    assert order == [1, 3, 0, 2]
+
+
+def remote(key: object, memory: int, scratch: int = 1) -> Request:
+    return Request(key=key, memory_bytes=memory, scratch_bytes=scratch, is_remote=True)
+
+
+def test_what_is_far_away_is_fetched_ahead_and_charged_its_scratch_only() -> None:
+    admission = Admission()
+    admission.set_worker("w", Capacity(memory_bytes=100, scratch_bytes=50, slots=1, ahead=1))
+    for key in range(3):
+        admission.add(remote(key, 90, scratch=20))
+    first, ahead = admission.place(0)
+    assert (first.request.key, first.ahead, ahead.request.key, ahead.ahead) == (0, False, 1, True)
+    ledger = admission.ledger("w")
+    assert (ledger.free_memory_bytes, ledger.free_scratch_bytes, ledger.free_slots) == (10, 10, 0)
+    assert len(admission) == 2
+    admission.fetched(1)
+    admission.release(0)
+    second, *_rest = admission.place(1)
+    assert (second.request.key, second.ahead, second.worker) == (1, False, "w")
+
+
+def test_what_is_fetched_ahead_and_small_does_not_pass_a_large_one_that_fits() -> None:
+    admission = Admission()
+    admission.set_worker("w", Capacity(memory_bytes=100, scratch_bytes=100, slots=2, ahead=1))
+    admission.add(remote("running", 60))
+    admission.add(remote("other", 30))
+    admission.add(remote("small", 5))
+    assert [(one.request.key, one.ahead) for one in admission.place(0)] == [
+        ("running", False),
+        ("other", False),
+        ("small", True),
+    ]
+    admission.fetched("small")
+    admission.add(remote("large", 60))
+    admission.release("running")
+    assert [(one.request.key, one.ahead) for one in admission.place(1)] == [("large", False)]
+
+
+def test_what_is_fetched_to_a_busy_worker_starts_on_one_that_is_free() -> None:
+    admission = Admission()
+    admission.set_worker("a", Capacity(memory_bytes=100, scratch_bytes=100, slots=1, ahead=1))
+    admission.set_worker("b", Capacity(memory_bytes=99, scratch_bytes=100, slots=1, ahead=0))
+    for key, memory in (("x", 100), ("y", 90), ("z", 80)):
+        admission.add(remote(key, memory))
+    placed = {one.request.key: (one.worker, one.ahead) for one in admission.place(0)}
+    assert placed == {"x": ("a", False), "y": ("b", False), "z": ("a", True)}
+    admission.release("y")
+    (moved,) = admission.place(1)
+    assert (moved.request.key, moved.worker, moved.ahead) == ("z", "b", False)
+    assert admission.ledger("a").free_scratch_bytes == 99
+
+
+def test_what_is_fetched_ahead_is_named_when_its_worker_shrinks_for_good() -> None:
+    admission = Admission()
+    capacity = Capacity(memory_bytes=100, scratch_bytes=100, slots=1, ahead=1)
+    admission.set_worker("w", capacity)
+    admission.add(remote("x", 90))
+    admission.add(remote("y", 80))
+    assert len(admission.place(0)) == 2
+    admission.set_worker("w", replace(capacity, memory_bytes=70))
+    assert admission.stranded() == ["y"]
+    admission.release("y")
+    assert admission.stranded() == []
+    assert len(admission) == 0
+
+
+def test_where_memory_abounds_the_next_ones_stand_in_line_for_a_slot() -> None:
+    admission = Admission()
+    admission.set_worker("w", Capacity(memory_bytes=1000, scratch_bytes=0, slots=2, ahead=1))
+    for key in range(8):
+        admission.add(Request(key=key, memory_bytes=10))
+    assert len(admission.place(0)) == 3
+    admission.release(0)
+    assert len(admission.place(1)) == 1

@@ -162,13 +162,20 @@ class Shop:
         names = {self.path(name): name for name in self.steps}
         made = [self.order(run, name, **orders.get(name, {})) for name in self.steps]
         reports: dict[str, AttemptReport] = {}
+
+        def stop_or_renew() -> str | None:
+            # a run renews its hold on the dataset beside its work, however slow the machine
+            with self.engine.begin() as c:
+                leases.renew(c, run=run)
+            return should_stop()
+
         for report in fan_out(
             client,
             self.engine,
             run,
             made,
             on_progress=self.events.append,
-            should_stop=should_stop,
+            should_stop=stop_or_renew,
             owner=self.owner,
             owner_is_gone=lambda _owner: False,
             largest_worker_bytes=None,
