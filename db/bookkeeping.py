@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, DatasetKey, Key, Moment, RunKey
 
-__all__ = ["Callback", "Document", "Host", "Reservation", "Verdict"]
+__all__ = ["Callback", "Contender", "Document", "Host", "Reservation", "Verdict"]
 
 
 class Document(Base):
@@ -102,7 +102,7 @@ class Host(Base):
 
 
 class Reservation(Base):
-    """A part of a machine held by one command for as long as it renews it."""
+    """A part of a machine held by one command for as long as it renews it; for a run, on one of its workers."""
 
     __tablename__ = "reservations"
     __table_args__ = (
@@ -117,4 +117,26 @@ class Reservation(Base):
     owner_host: Mapped[str]
     owner_pid: Mapped[int]
     lock_path: Mapped[str]
+    expires_at: Mapped[datetime]
+    run_id: Mapped[UUID | None]
+    worker: Mapped[str | None]
+
+
+class Contender(Base):
+    """A run that has recordings waiting for a worker, and its claim to a share of it."""
+
+    __tablename__ = "contenders"
+    __table_args__ = (
+        Index(None, "host_key"),
+        CheckConstraint("priority BETWEEN 1 AND 100", name="priority"),
+        CheckConstraint("waiting_count >= 0 AND waiting_bytes >= 0 AND drained_bytes >= 0", name="sizes"),
+    )
+    run_id: Mapped[RunKey] = mapped_column(primary_key=True)
+    worker: Mapped[str] = mapped_column(primary_key=True)
+    host_key: Mapped[str] = mapped_column(ForeignKey("hosts.key", ondelete="CASCADE"))
+    priority: Mapped[int]
+    waiting_count: Mapped[int]
+    waiting_bytes: Mapped[int]
+    drained_bytes: Mapped[int]
+    since: Mapped[Moment]
     expires_at: Mapped[datetime]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-__all__ = ["RESERVATION_S", "Part", "declare_host", "free", "reap", "release", "renew", "reserve"]
+__all__ = ["RESERVATION_S", "Part", "declare_host", "free", "reap", "release", "renew", "reserve", "resize"]
 
 RESERVATION_S = 60
 """How long a part stays reserved by a command that is not heard of."""
@@ -55,8 +55,13 @@ def declare_host(c: Connection, *, key: str, name: str, whole: Part) -> None:
     )
 
 
-def reserve(c: Connection, *, host: str, part: Part, owner: Owner) -> UUID | None:
-    """The reservation of a part of a machine, or None when that much is not free. One statement."""
+def reserve(
+    c: Connection, *, host: str, part: Part, owner: Owner, run_id: UUID | None = None, worker: str | None = None
+) -> UUID | None:
+    """The reservation of a part of a machine, or None when that much is not free. One statement.
+
+    ``run_id`` and ``worker`` say which run uses it on which worker, for the shares of ``db.contenders``.
+    """
     reservation = uuid4()
     made = c.execute(
         text("""
@@ -67,9 +72,10 @@ def reserve(c: Connection, *, host: str, part: Part, owner: Owner) -> UUID | Non
                 WHERE key = :host AND free_memory_bytes >= :memory AND free_scratch_bytes >= :scratch AND free_slots >= :slots
                 RETURNING key
             )
-            INSERT INTO reservations (id, host_key, memory_bytes, scratch_bytes, slots, owner_host, owner_pid, lock_path, expires_at)
+            INSERT INTO reservations (id, host_key, memory_bytes, scratch_bytes, slots, owner_host, owner_pid, lock_path,
+                                      expires_at, run_id, worker)
             SELECT CAST(:id AS uuid), key, CAST(:memory AS bigint), CAST(:scratch AS bigint), CAST(:slots AS bigint), :owner_host,
-                   CAST(:owner_pid AS bigint), :lock_path, zarrmill_now() + make_interval(secs => :lease_s)
+                   CAST(:owner_pid AS bigint), :lock_path, zarrmill_now() + make_interval(secs => :lease_s), CAST(:run AS uuid), :worker
             FROM taken
         """),
         {
@@ -80,9 +86,35 @@ def reserve(c: Connection, *, host: str, part: Part, owner: Owner) -> UUID | Non
             "owner_pid": owner.pid,
             "lock_path": owner.lock_path,
             "lease_s": RESERVATION_S,
+            "run": run_id,
+            "worker": worker,
         },
     )
     return reservation if made.rowcount == 1 else None
+
+
+def resize(c: Connection, *, reservation: UUID, part: Part) -> bool:
+    """Whether the reservation now is of ``part``: what is less is given back, what is more must be free. One statement."""
+    made = c.execute(
+        text("""
+            WITH old AS (
+                SELECT host_key, memory_bytes AS memory, scratch_bytes AS scratch, slots FROM reservations WHERE id = :id FOR UPDATE
+            ), taken AS (
+                UPDATE hosts h
+                SET free_memory_bytes = free_memory_bytes + old.memory - :memory,
+                    free_scratch_bytes = free_scratch_bytes + old.scratch - :scratch,
+                    free_slots = free_slots + old.slots - :slots, seen_at = zarrmill_now()
+                FROM old
+                WHERE h.key = old.host_key AND free_memory_bytes + old.memory >= :memory
+                  AND free_scratch_bytes + old.scratch >= :scratch AND free_slots + old.slots >= :slots
+                RETURNING h.key
+            )
+            UPDATE reservations SET memory_bytes = :memory, scratch_bytes = :scratch, slots = :slots
+            FROM taken WHERE id = :id
+        """),
+        {"id": reservation, **part.values()},
+    )
+    return made.rowcount == 1
 
 
 def renew(c: Connection, *, reservations: Collection[UUID]) -> None:

@@ -28,12 +28,13 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, Count, DatasetKey, Flag, Json, Key, Moment, Path, RunKey
-from db.bookkeeping import Callback, Document, Host, Reservation, Verdict
+from db.bookkeeping import Callback, Contender, Document, Host, Reservation, Verdict
 
 __all__ = [
     "Attempt",
     "Base",
     "Callback",
+    "Contender",
     "Dataset",
     "DatasetLease",
     "Document",

@@ -122,6 +122,12 @@ class Admission:
         """The worker that takes nothing new because a large recording waits for it, and the memory of that one."""
         return None if self._draining is None else (self._draining[1], self._draining[0].memory_bytes)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Memory of all that waits together."""
+        alone: int = sum(entry[0] for entry in self._alone)
+        return self._room.total_bytes + alone
+
     def ledger(self, worker: str) -> Ledger:
         """The ledger of one worker. Raises KeyError."""
         return self._workers[worker]

@@ -16,7 +16,7 @@ from contract.times import utc_stamp
 from db import recordings, runs
 from db.measurements import kinds_measured
 from flows.fan_out import fan_out
-from flows.orders import learnt_kinds, orders
+from flows.orders import durations, learnt_kinds, orders
 from flows.request import Published as PublishedEvent
 from flows.request import RecordingEnded, StageChanged, Started
 from flows.summary import summarise
@@ -164,9 +164,16 @@ def _convert(session: Session, client: Client, tally: Tally) -> None:
     zarrs = {one.recording.path: one.recording.zarr for one in planned}
     with session.engine.connect() as c:
         due = recordings.due(c, dataset=session.dataset)
-        learnt = learnt_kinds(c)
+        learnt, took = learnt_kinds(c), durations(c)
     work = orders(
-        session.settings, session.survey, session.dataset, session.run, planned=planned, due=due, learnt=learnt
+        session.settings,
+        session.survey,
+        session.dataset,
+        session.run,
+        planned=planned,
+        due=due,
+        learnt=learnt,
+        took=took,
     )
     reports = fan_out(
         client,
@@ -176,6 +183,7 @@ def _convert(session: Session, client: Client, tally: Tally) -> None:
         on_progress=session.on_event,
         should_stop=lambda: _stop_word(session),
         owner=session.ownership.owner,
+        priority=session.request.priority,
         largest_worker_bytes=session.settings.largest_worker_bytes,
     )
     with closing(reports):

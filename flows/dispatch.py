@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
+from contract.errors import LostLease
 from db import recordings
+from db.ledger import Part
 from db.runs import Run
 from flows.admission import Admission, Placement
-from flows.fleet import Fleet, FleetWorker, HostShares
+from flows.fleet import Fleet, FleetWorker
 from flows.in_flight import InFlight, Stages
 from flows.ledger import Request
 from flows.request import MemoryInUse, ProgressEvent, RecordingStarted
+from flows.shares import HostShares
 from flows.unreported import in_transaction
+from infra.cluster import conversions_in_line
 from tasks.convert.attempt import Assignment
 from tasks.convert.leases import LEASE_S
 from tasks.convert.order import ConversionOrder
+from tasks.convert.worker_room import stage_key
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -50,6 +56,7 @@ class Dispatch:
         self.stages = Stages(self.client)
         self._orders: dict[UUID, ConversionOrder] = {}
         self._no_more: set[int] = set()
+        self._fetched: dict[UUID, None] = {}  # whose files have come and that has not begun, in that order
 
     def add(self, order: ConversionOrder, *, alone: bool = False, is_second_try: bool = False) -> None:
         """Let a recording wait. Running out of memory counts against it on its second try, or when there is no more to be had."""
@@ -61,6 +68,8 @@ class Dispatch:
                 key=order.attempt_id,
                 memory_bytes=order.permitted_bytes,
                 scratch_bytes=order.scratch_bytes,
+                seconds=order.expected_s,
+                is_remote=order.fetched_bytes > 0,
                 alone=alone,
             )
         )
@@ -86,46 +95,106 @@ class Dispatch:
         }
 
     def place(self) -> None:
-        """Start what fits now."""
+        """Start what fits now, and fetch what will be next."""
+        self._begin_fetched()
         placements = self.admission.place(time.monotonic())
         for at, placement in enumerate(placements):
-            if not self._claim(placement):
+            there = self.in_flight.get(_attempt(placement.request))
+            if there is not None and there.worker.address == placement.worker:
+                there.is_charged = True
+            elif there is not None:
+                self._begin_anew(there, "it can start on another worker")
+            elif not self._claim(placement):
                 # The host is shared, and others were quicker: look again, and let everything not yet claimed wait.
                 for put_back in placements[at:]:
-                    self.admission.release(put_back.request.key)
-                    self.admission.add(put_back.request)
+                    if _attempt(put_back.request) not in self.in_flight:
+                        self.admission.release(put_back.request.key)
+                        self.admission.add(put_back.request)
                 self.withhold()
                 break
         if placements:
+            self._begin_fetched()
             self.tell_memory()
 
     def _claim(self, placement: Placement) -> bool:
+        """Take a recording for an attempt together with its share of the host, and hand it to its worker."""
         request, worker = placement.request, self.fleet.workers[placement.worker]
         order = self._orders[_attempt(request)]
-        memory = self.admission.ledger(worker.address).charge(request)
+        one = InFlight(
+            assignment=Assignment(order=order, memory_counts=not self._has_more_memory(order)),
+            request=request,
+            worker=worker,
+            is_charged=not placement.ahead,
+        )
+        begins = one.is_charged and one.is_near
+        part = self._part(one, converts=begins)
 
         def claim(c: Connection) -> bool:
-            if self.shares and not self.shares.reserve(c, order.attempt_id, worker, memory, order.scratch_bytes):
+            if self.shares and not self.shares.reserve(c, order.attempt_id, worker, part):
                 return False
             self._claim_row(c, order, worker)
             return True
 
         if not in_transaction(self.engine, claim):
             return False
-        one = InFlight(
-            assignment=Assignment(order=order, memory_counts=not self._has_more_memory(order)),
-            request=request,
-            worker=worker,
-        )
         del self._orders[order.attempt_id]
         self.in_flight[order.attempt_id] = one
-        self.stages.submit(one, memory)
+        self.stages.fetch(one)
+        if begins:
+            self._begin(one)
+        return True
+
+    def _part(self, one: InFlight, *, converts: bool) -> Part:
+        """What an attempt holds of its host: while it converts, or before and after that."""
+        in_memory = one.worker.capacity.scratch_in_memory
+        scratch = one.request.scratch_bytes
+        memory = (one.request.memory_bytes if converts else 0) + (scratch if in_memory else 0)
+        return Part(memory_bytes=memory, scratch_bytes=scratch, slots=int(converts))
+
+    def _begin_fetched(self) -> None:
+        """Begin what the ledger has room for and whose files have come, as far as its share of the host is free."""
+        for one in self._waits_for_share:
+            if one.attempt_id in self.in_flight and one.is_charged and not one.has_begun and one.is_fetched:
+                shares, part = self.shares, self._part(one, converts=True)
+                if shares is None or in_transaction(
+                    self.engine, partial(shares.resize, attempt_id=one.attempt_id, part=part)
+                ):
+                    self._begin(one)
+
+    @property
+    def _waits_for_share(self) -> list[InFlight]:
+        return [self.in_flight[attempt_id] for attempt_id in list(self._fetched) if attempt_id in self.in_flight]
+
+    def _begin(self, one: InFlight) -> None:
+        order = one.assignment.order
+        self._fetched.pop(order.attempt_id, None)
+        self.stages.convert(one, self._part(one, converts=True).memory_bytes)
         self.on_progress(
             RecordingStarted(
                 path=order.recording.path, bytes=order.recording.size_bytes, permitted_bytes=order.permitted_bytes
             )
         )
-        return True
+
+    def fetched(self, one: InFlight) -> None:
+        """Note that the files of an attempt have come."""
+        self.admission.fetched(one.attempt_id)
+        if not one.has_begun:
+            self._fetched[one.attempt_id] = None
+
+    def _begin_anew(self, one: InFlight, why: str) -> None:
+        """Give up an attempt whose conversion has not begun, uncounted, and let its recording wait again."""
+        order = one.assignment.order
+        self.leave(one, cancel=True)
+        try:
+            in_transaction(
+                self.engine,
+                lambda c: recordings.release(c, attempt_id=order.attempt_id, run_number=order.run_number, why=why),
+            )
+        except LostLease:
+            # its worker has ended it meanwhile, and says how; or the lease runs out
+            _LOG.info("attempt %s was not given up: it has ended", order.attempt_id)
+            return
+        self.add(replace(order, attempt_id=uuid4()), alone=one.request.alone)
 
     def _claim_row(self, c: Connection, order: ConversionOrder, worker: FleetWorker) -> None:
         recordings.claim(
@@ -149,16 +218,20 @@ class Dispatch:
     def converted(self, attempt_id: UUID) -> None:
         """Give back the memory and slot of an attempt whose conversion is over."""
         one = self.in_flight.get(attempt_id)
-        if one is None or one.has_converted or one.futures is None or one.futures[0].status != "finished":
+        if one is None or one.has_converted or one.converted is None or one.converted.status != "finished":
             return
         one.has_converted = True
         self.admission.converted(attempt_id)
+        if self.shares:
+            part = self._part(one, converts=False)
+            in_transaction(self.engine, partial(self.shares.resize, attempt_id=attempt_id, part=part))
         self.tell_memory()
 
     def leave(self, one: InFlight, *, cancel: bool) -> None:
         """Take an attempt off the cluster and out of the ledgers."""
         one.let_go(cancel=cancel)
         del self.in_flight[one.attempt_id]
+        self._fetched.pop(one.attempt_id, None)
         self.admission.release(one.attempt_id)
         if self.shares:
             shares = self.shares
@@ -178,30 +251,52 @@ class Dispatch:
             on_it = [one for one in self.in_flight.values() if one.worker is worker]
             _LOG.warning("the worker %s left; %d recordings on it run again alone", worker.name, len(on_it))
             lost += on_it
-        for worker in change.joined:
+        here = (*change.joined, *change.changed)
+        for worker in here:
             self.admission.set_worker(worker.address, worker.capacity)
-        if change.joined and self.shares:
+        if here and self.shares:
             shares = self.shares
-            in_transaction(self.engine, lambda c: shares.declare(c, change.joined))
+            in_transaction(self.engine, lambda c: shares.declare(c, here))
+        if change.changed:
+            self._free_the_stuck(change.changed)
         self.withhold()
         return lost
 
+    def _free_the_stuck(self, shrunk: Iterable[FleetWorker]) -> None:
+        """Let wait again what a worker that has shrunk could not begin even when empty."""
+        stuck = {self.in_flight[_uuid(key)] for key in self.admission.stranded() if key in self.in_flight}
+        for worker in shrunk:
+            begun = [one for one in self.in_flight.values() if one.worker is worker and one.has_begun]
+            too_large = [one for one in begun if not self.admission.ledger(worker.address).could_ever_fit(one.request)]
+            if too_large:
+                in_line = conversions_in_line(self.client, worker.address)
+                stuck |= {one for one in too_large if stage_key("convert", one.attempt_id) in in_line}
+        for one in stuck:
+            self._begin_anew(one, "its worker has less memory than when it was placed there")
+
     def withhold(self) -> None:
-        """Leave alone what other commands have reserved of the hosts."""
-        workers, shares = self.fleet.workers.values(), self.shares
+        """Leave alone what others have reserved of the hosts and workers, and what they are owed."""
+        workers, shares = list(self.fleet.workers.values()), self.shares
         if shares is None or not workers:
             return
-        hosts = {worker.identity.host for worker in workers}
-        free = in_transaction(self.engine, lambda c: {host: shares.free(c, host) for host in hosts})
-        for worker in workers:
-            part = free[worker.identity.host]
-            if part is not None:
-                self.admission.withhold(
-                    worker.address,
-                    free_memory_bytes=part.memory_bytes,
-                    free_scratch_bytes=part.scratch_bytes,
-                    free_slots=worker.capacity.slots,
-                )
+        waiting = len(self.admission)
+        usable = in_transaction(
+            self.engine,
+            lambda c: shares.usable(
+                c,
+                workers,
+                waiting_count=waiting,
+                waiting_bytes=self.admission.waiting_bytes,
+                drained=self.admission.draining,
+            ),
+        )
+        for address, part in usable.items():
+            self.admission.withhold(
+                address,
+                free_memory_bytes=part.memory_bytes,
+                free_scratch_bytes=part.scratch_bytes,
+                free_slots=part.slots,
+            )
 
     def close(self) -> None:
         """Leave nothing behind on the cluster or in the ledger."""
@@ -228,5 +323,9 @@ class Dispatch:
 
 
 def _attempt(request: Request) -> UUID:
-    assert isinstance(request.key, UUID)
-    return request.key
+    return _uuid(request.key)
+
+
+def _uuid(key: Hashable) -> UUID:
+    assert isinstance(key, UUID)
+    return key

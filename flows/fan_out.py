@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, uuid4
 
 from sqlalchemy import Engine
@@ -25,17 +25,17 @@ from db.leases import Owner
 from db.runs import Run
 from flows.admission import AGE_S, Admission
 from flows.dispatch import Dispatch
-from flows.fleet import HostShares
-from flows.in_flight import CONVERTED, InFlight
+from flows.in_flight import CONVERTED, FETCHED, InFlight
 from flows.ownership import is_gone
-from flows.request import ProgressEvent
+from flows.request import DEFAULT_PRIORITY, ProgressEvent
+from flows.shares import HostShares
 from flows.unreported import in_transaction, put_off, release_dead, released_at_stop, too_large, unreported
 from tasks.convert.attempt import Outcome
 from tasks.convert.leases import LEASE_S
 from tasks.convert.order import AttemptReport, ConversionOrder
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
 
 __all__ = ["fan_out"]
 
@@ -60,6 +60,7 @@ def fan_out(
     owner_is_gone: Callable[[Owner], bool] = is_gone,
     largest_worker_bytes: int | None = None,
     age_s: float = AGE_S,
+    priority: int = DEFAULT_PRIORITY,
 ) -> Generator[AttemptReport]:
     """The last report of every recording that was tried or can not be, as each ends; one report per recording.
 
@@ -71,6 +72,8 @@ def fan_out(
         None, ``finish`` (nothing new starts) or ``now`` (what runs is released too); asked twice a second.
     owner
         Who reserves shares of hosts; None reserves none, and the workers are this run's alone.
+    priority
+        Weight of this run among those that want the same workers, 1 to 100.
     largest_worker_bytes
         Memory of the largest machine that ever converts; what needs more by its formula has failed.
 
@@ -86,7 +89,9 @@ def fan_out(
         engine=engine,
         run=run,
         on_progress=on_progress,
-        shares=None if owner is None else HostShares(owner, owner_is_gone),
+        shares=None
+        if owner is None
+        else HostShares(owner=owner, owner_is_gone=owner_is_gone, run=run, priority=priority),
         admission=Admission(age_s=age_s),
     )
     for order in orders:
@@ -131,7 +136,8 @@ class _FanOut:
                 if kind == CONVERTED:
                     self._dispatch.converted(attempt_id)
                 elif attempt_id in self._in_flight:
-                    yield from self._ended(self._in_flight[attempt_id])
+                    follow = self._fetched if kind == FETCHED else self._ended
+                    yield from follow(self._in_flight[attempt_id])
         yield from self._second_tries.values()
 
     # what fits nowhere
@@ -154,20 +160,45 @@ class _FanOut:
 
     # ends
 
+    def _fetched(self, one: InFlight) -> Iterator[AttemptReport]:
+        future = one.fetched
+        if future is None:
+            self._dispatch.fetched(one)
+            return
+        found = self._result(one, future)
+        if isinstance(found, AttemptReport):
+            # its files could not be had: it ends here, and needs no memory
+            self._dispatch.leave(one, cancel=False)
+            yield from self._after(one, found)
+        elif found is None:
+            self._gone(one, future)
+        else:
+            self._dispatch.fetched(one)
+
     def _ended(self, one: InFlight) -> Iterator[AttemptReport]:
-        assert one.futures is not None
-        future = one.futures[1]
-        if future.status == "finished":
-            try:
-                # The result lives on the worker, which may be gone by now: then Dask would wait for it for ever.
-                report: AttemptReport = future.result(timeout=_RESULT_S)
-            except (TimeoutError, OSError, CancelledError) as error:
-                _LOG.warning("the report of attempt %s was lost: %s", one.attempt_id, type(error).__name__)
-            else:
-                self._dispatch.leave(one, cancel=False)
-                yield from self._after(one, report)
-                return
-        elif future.status == "error":
+        future = one.uploaded
+        assert future is not None, "only what was handed over ends"
+        report: AttemptReport | None = self._result(one, future)
+        if report is None:
+            self._gone(one, future)
+            return
+        self._dispatch.leave(one, cancel=False)
+        yield from self._after(one, report)
+
+    def _result(self, one: InFlight, future: Future[Any]) -> Any:
+        """What a stage gave; None when that is lost with its worker."""
+        if future.status != "finished":
+            return None
+        try:
+            # The result lives on the worker, which may be gone by now: then Dask would wait for it for ever.
+            return future.result(timeout=_RESULT_S)
+        except (TimeoutError, OSError, CancelledError) as error:
+            _LOG.warning("the report of attempt %s was lost: %s", one.attempt_id, type(error).__name__)
+            return None
+
+    def _gone(self, one: InFlight, future: Future[Any]) -> None:
+        """Put aside an attempt on a worker of which nothing more is heard. How it ended is seen later."""
+        if future.status == "error":
             trouble = future.exception()  # type: ignore[no-untyped-call]  # distributed has no types here
             if isinstance(trouble, Refused):
                 raise trouble
@@ -233,8 +264,9 @@ class _FanOut:
         """Let a recording that was lost with its worker run again alone; one that was blamed has had its attempt."""
         order = one.assignment.order
         if not counted and self._stopped_at is None:
-            self._suspects.add(order.recording_id)
-            self._dispatch.add(replace(order, attempt_id=uuid4()), alone=True)
+            if one.may_be_guilty:
+                self._suspects.add(order.recording_id)
+            self._dispatch.add(replace(order, attempt_id=uuid4()), alone=one.may_be_guilty or one.request.alone)
             return
         self._second_tries.pop(order.recording_id, None)
         outcome = Outcome.PENDING if counted else Outcome.RELEASED

@@ -1,19 +1,12 @@
-"""The workers of a cluster as the flow sees them: who is there, what each has, and what of its host others hold."""
+"""The workers of a cluster as the flow sees them: who is there and what each has."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
-
-from contract.errors import LostLease
-from db import ledger
-from db.leases import Owner
-from db.ledger import Part
 from flows.ledger import Capacity
 from infra.cluster import WorkerIdentity, identify
 from infra.host import host_key, process_is_gone
@@ -21,15 +14,14 @@ from infra.host import host_key, process_is_gone
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Fleet", "FleetChange", "FleetWorker", "HostShares"]
+__all__ = ["Fleet", "FleetChange", "FleetWorker"]
 
 _LOG = logging.getLogger("zarrmill.flow")
-_MANY_SLOTS: Final = 1 << 20  # slots are a worker's own affair; only memory and scratch are shared by a host
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(eq=False, slots=True, kw_only=True)
 class FleetWorker:
-    """One worker that can take recordings."""
+    """One worker that can take recordings. ``capacity`` follows what the worker says."""
 
     address: str
     identity: WorkerIdentity
@@ -55,8 +47,9 @@ class FleetWorker:
 class FleetChange:
     """What ``Fleet.refresh`` found."""
 
-    joined: tuple[FleetWorker, ...]
-    left: tuple[FleetWorker, ...]
+    joined: tuple[FleetWorker, ...] = ()
+    left: tuple[FleetWorker, ...] = ()
+    changed: tuple[FleetWorker, ...] = ()
 
 
 class Fleet:
@@ -92,7 +85,7 @@ class Fleet:
             # Its workers close themselves, and every future of ours is cancelled. A call would wait for it.
             left = tuple(self.workers.values())
             self.workers.clear()
-            return FleetChange((), left)
+            return FleetChange(left=left)
         info: Mapping[str, Mapping[str, Any]] = self._client.scheduler_info(n_workers=-1).get("workers", {})
         there = {address: worker for address, worker in info.items() if worker.get("status") == "running"}
         left = tuple(self.workers.pop(address) for address in list(self.workers) if address not in there)
@@ -100,6 +93,7 @@ class Fleet:
         new = [
             address for address in there if address not in self.workers and self._can_convert(address, there[address])
         ]
+        changed = self._resized(there)
         joined = []
         for address, identity in (identify(self._client, new) if new else {}).items():
             worker = FleetWorker(
@@ -113,7 +107,19 @@ class Fleet:
             machine_bytes = max(identity.memory_limit_bytes, worker.capacity.memory_bytes)
             self.largest_seen_bytes = max(self.largest_seen_bytes, machine_bytes)
             joined.append(worker)
-        return FleetChange(tuple(joined), left)
+        return FleetChange(tuple(joined), left, changed)
+
+    def _resized(self, there: Mapping[str, Mapping[str, Any]]) -> tuple[FleetWorker, ...]:
+        """Workers that say they have more or less than before; the same process at the same address."""
+        changed = []
+        for address, worker in self.workers.items():
+            capacity = _capacity(there[address], worker.capacity.scratch_in_memory)
+            if capacity != worker.capacity:
+                _LOG.info("the worker %s has %d bytes of memory now", worker.name, capacity.memory_bytes)
+                worker.capacity = capacity
+                self.largest_seen_bytes = max(self.largest_seen_bytes, capacity.memory_bytes)
+                changed.append(worker)
+        return tuple(changed)
 
     def _can_convert(self, address: str, worker: Mapping[str, Any]) -> bool:
         if "MEMORY" in worker["resources"]:
@@ -136,60 +142,3 @@ def _capacity(worker: Mapping[str, Any], scratch_in_memory: bool) -> Capacity:
         ahead=max(slots // 2, 1),
         scratch_in_memory=scratch_in_memory,
     )
-
-
-class HostShares:
-    """What this command has reserved of each host in the ledger that all commands share."""
-
-    def __init__(self, owner: Owner, owner_is_gone: Callable[[Owner], bool]) -> None:
-        self._owner = owner
-        self._owner_is_gone = owner_is_gone
-        self._held: dict[UUID, UUID] = {}
-
-    def declare(self, c: Connection, workers: Iterable[FleetWorker]) -> None:
-        """Say what the hosts of these workers have, and take back what dead commands left."""
-        for host, worker in {worker.identity.host: worker for worker in workers}.items():
-            whole = Part(
-                memory_bytes=worker.identity.host_memory_bytes,
-                scratch_bytes=worker.identity.host_scratch_bytes,
-                slots=_MANY_SLOTS,
-            )
-            ledger.declare_host(c, key=host, name=worker.identity.host_name, whole=whole)
-            ledger.reap(c, host=host, owner_is_gone=self._owner_is_gone)
-
-    def reserve(
-        self, c: Connection, attempt_id: UUID, worker: FleetWorker, memory_bytes: int, scratch_bytes: int
-    ) -> bool:
-        """Whether the host has this much left, which is now reserved for the attempt."""
-        part = Part(memory_bytes=memory_bytes, scratch_bytes=scratch_bytes, slots=1)
-        reservation = ledger.reserve(c, host=worker.identity.host, part=part, owner=self._owner)
-        if reservation is None:
-            return False
-        self._held[attempt_id] = reservation
-        return True
-
-    def give_back(self, c: Connection, attempt_id: UUID) -> None:
-        """Give back what an attempt had reserved."""
-        reservation = self._held.get(attempt_id)
-        if reservation is not None:
-            ledger.release(c, reservation=reservation)
-            del self._held[attempt_id]
-
-    def give_back_all(self, c: Connection) -> None:
-        """Give back everything."""
-        for attempt_id in list(self._held):
-            self.give_back(c, attempt_id)
-
-    def renew(self, c: Connection) -> None:
-        """Keep all reservations."""
-        if not self._held:
-            return
-        try:
-            ledger.renew(c, reservations=self._held.values())
-        except LostLease:
-            # A laptop that slept: others may have taken what we use. What runs on goes on; nothing new until it is free.
-            _LOG.warning("a reservation of this host's memory was taken back; what runs goes on")
-
-    def free(self, c: Connection, host: str) -> Part | None:
-        """What nobody has reserved of a host."""
-        return ledger.free(c, host=host)

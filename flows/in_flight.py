@@ -18,22 +18,30 @@ from tasks.convert.worker_room import stage_key
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["CONVERTED", "ENDED", "InFlight", "Stages"]
+__all__ = ["CONVERTED", "ENDED", "FETCHED", "InFlight", "Stages"]
 
 _LOG = logging.getLogger("zarrmill.flow")
+FETCHED: Final = "fetched"
 CONVERTED: Final = "converted"
 ENDED: Final = "ended"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class InFlight:
-    """One attempt that is placed on a worker."""
+    """One attempt that is on a worker.
+
+    ``may_be_guilty``: its conversion was handed to the worker, so that it may be what the worker died of. ``is_charged``: the ledger has memory and a slot for it; until then its files are fetched and no more.
+    """
 
     assignment: Assignment
     request: Request
     worker: FleetWorker
-    futures: tuple[Future[Any], Future[Any]] | None = None
+    is_charged: bool
+    fetched: Future[Any] | None = None
+    converted: Future[Any] | None = None
+    uploaded: Future[Any] | None = None
     has_converted: bool = False
+    may_be_guilty: bool = False
     lost_at: float | None = None
 
     @property
@@ -41,10 +49,28 @@ class InFlight:
         """Its attempt."""
         return self.assignment.order.attempt_id
 
+    @property
+    def is_near(self) -> bool:
+        """Whether its files are read where they lie."""
+        return not self.request.is_remote
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether its conversion was handed to the worker."""
+        return self.converted is not None
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether its files are on the worker, or what stopped them from getting there is known."""
+        return self.fetched is not None and self.fetched.status == "finished"
+
     def let_go(self, *, cancel: bool) -> None:
         """Give the futures back, so that the scheduler forgets them."""
-        futures, self.futures = self.futures, None
-        for future in futures or ():
+        futures = (self.fetched, self.converted, self.uploaded)
+        self.fetched = self.converted = self.uploaded = None
+        for future in futures:
+            if future is None:
+                continue
             if cancel and future.client.status == "running":
                 future.cancel()  # type: ignore[no-untyped-call]  # distributed has no types here
             future.release()  # type: ignore[no-untyped-call]  # distributed has no types here
@@ -57,24 +83,35 @@ class Stages:
     client: Client
     events: queue.SimpleQueue[tuple[str, UUID]] = field(default_factory=queue.SimpleQueue)
 
-    def submit(self, one: InFlight, memory_bytes: int) -> None:
-        """Hand an attempt to its worker. Only the middle stage holds memory and a slot."""
-        pinned: dict[str, Any] = {"workers": [one.worker.address], "allow_other_workers": False, "pure": False}
-        identity = one.attempt_id
-        fetched = self.client.submit(attempt.fetch, one.assignment, key=stage_key("fetch", identity), **pinned)
-        converted = self.client.submit(
+    def fetch(self, one: InFlight) -> None:
+        """Let the worker bring the files of an attempt to its scratch. Holds neither memory nor a slot."""
+        one.fetched = self.client.submit(
+            attempt.fetch, one.assignment, key=stage_key("fetch", one.attempt_id), **_pinned(one)
+        )
+        self._follow(one.fetched, FETCHED, one.attempt_id)
+
+    def convert(self, one: InFlight, memory_bytes: int) -> None:
+        """Hand an attempt whose files are fetched, or are being, to its worker. Only this stage holds memory and a slot."""
+        fetched = one.fetched
+        assert fetched is not None, "what is converted was fetched"
+        one.converted = self.client.submit(
             attempt.convert,
             fetched,
-            key=stage_key("convert", identity),
+            key=stage_key("convert", one.attempt_id),
             resources=one.worker.resources(memory_bytes),
-            **pinned,
+            **_pinned(one),
         )
-        uploaded = self.client.submit(attempt.upload, converted, key=stage_key("upload", identity), **pinned)
+        one.uploaded = self.client.submit(
+            attempt.upload, one.converted, key=stage_key("upload", one.attempt_id), **_pinned(one)
+        )
+        one.fetched, one.may_be_guilty = None, True
         fetched.release()  # type: ignore[no-untyped-call]  # distributed has no types here
-        one.futures = (converted, uploaded)
-        for future, kind in ((converted, CONVERTED), (uploaded, ENDED)):
-            told = partial(self._tell, kind, identity)
-            future.add_done_callback(told)  # type: ignore[no-untyped-call]  # distributed has no types here
+        self._follow(one.converted, CONVERTED, one.attempt_id)
+        self._follow(one.uploaded, ENDED, one.attempt_id)
+
+    def _follow(self, future: Future[Any], kind: str, attempt_id: UUID) -> None:
+        told = partial(self._tell, kind, attempt_id)
+        future.add_done_callback(told)  # type: ignore[no-untyped-call]  # distributed has no types here
 
     def _tell(self, kind: str, attempt_id: UUID, _future: Future[Any]) -> None:
         self.events.put((kind, attempt_id))
@@ -102,3 +139,7 @@ class Stages:
             except OSError as error:
                 # The scheduler went this moment; with it every worker closes itself.
                 _LOG.warning("the worker %s could not be asked to stop: %s", address, error)
+
+
+def _pinned(one: InFlight) -> dict[str, Any]:
+    return {"workers": [one.worker.address], "allow_other_workers": False, "pure": False}

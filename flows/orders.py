@@ -8,11 +8,13 @@ from uuid import uuid4
 from contract.layout import store_url
 from contract.store import Provenance
 from contract.times import utc_stamp
+from db.durations import recent_durations
 from db.measurements import recent_ratios
 from flows.survey import current_versions
 from tasks.convert.order import ConversionOrder, Fingerprint
 from tasks.formats import load
 from tasks.formats.protocol import Route
+from tasks.plan.duration import NOTHING_TOOK, expected_s
 from tasks.plan.header import header_at_source
 from tasks.plan.learning import learn
 from tasks.plan.projection import NOTHING_LEARNT, project
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from db.datasets import Dataset
+    from db.durations import KindTook
     from db.recordings import RecordingState
     from db.runs import Run, Versions
     from flows.survey import Survey
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from tasks.plan.planned import PlannedRecording
     from tasks.plan.projection import Projection
 
-__all__ = ["learnt_kinds", "orders", "projection_of"]
+__all__ = ["durations", "learnt_kinds", "orders", "projection_of"]
 
 
 def learnt_kinds(c: Connection) -> Mapping[tuple[str, str], Learnt]:
@@ -40,6 +43,11 @@ def learnt_kinds(c: Connection) -> Mapping[tuple[str, str], Learnt]:
     kinds = [(name, route.value) for name in load() for route in Route]
     ratios = recent_ratios(c, kinds=kinds, versions=current_versions())
     return {kind: taught for kind, found in ratios.items() if (taught := learn(found)) is not None}
+
+
+def durations(c: Connection) -> Mapping[tuple[str, str], KindTook]:
+    """By (format, route), how long earlier conversions took; one query."""
+    return recent_durations(c, kinds=[(name, route.value) for name in load() for route in Route])
 
 
 def projection_of(
@@ -62,6 +70,7 @@ def orders(
     planned: Iterable[PlannedRecording],
     due: Iterable[RecordingState],
     learnt: Mapping[tuple[str, str], Learnt] = NOTHING_LEARNT,
+    took: Mapping[tuple[str, str], KindTook] = NOTHING_TOOK,
 ) -> Iterator[ConversionOrder]:
     """One order for each recording that is due now, with an attempt id of its own.
 
@@ -73,6 +82,8 @@ def orders(
         Pending recordings as the database knows them, after the plan was applied.
     learnt
         What ``learnt_kinds`` gave.
+    took
+        What ``durations`` gave.
     """
     ids = {state.path: state.id for state in due}
     base = surveyed.target.addresses(dataset.dataset_id).contract_base
@@ -98,6 +109,8 @@ def orders(
             permitted_bytes=needs.projected_bytes,
             floor_bytes=needs.floor_bytes,
             scratch_bytes=needs.scratch_bytes,
+            fetched_bytes=surveyed.source.copied_bytes(recording.inputs()),
+            expected_s=expected_s((recording.format, needs.route.value), recording.size_bytes, took),
             timeout_s=settings.recording_timeout_s,
             updated_utc=utc_stamp(run.started_at),
         )

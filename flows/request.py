@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tasks.convert.order import AttemptReport
 
 __all__ = [
+    "DEFAULT_PRIORITY",
     "MODES",
     "REBUILD_COLUMNS",
     "MemoryInUse",
@@ -36,6 +37,8 @@ __all__ = [
 
 Mode = Literal["auto", "full", "retry-pending"]
 MODES: tuple[Mode, ...] = ("auto", "full", "retry-pending")
+DEFAULT_PRIORITY = 10
+"""Weight of a run that says nothing about it, of 1 to 100."""
 REBUILD_COLUMNS = ("options", "engine", "biosigio")
 """Columns of currency that ``--rebuild-on`` may name; a changed source always rebuilds."""
 
@@ -54,6 +57,8 @@ class ReconvertRequest:
         Conversions side by side; None: as many as cores and memory allow.
     memory_bytes
         Memory that all conversions may use together; None: what the host or its cgroup has, less headroom.
+    priority
+        Weight of this run among those that want the same workers, 1 to 100: twice as much gets twice as much of them.
     rebuild_on
         Members of ``REBUILD_COLUMNS`` whose change rebuilds a store.
     hash_signals
@@ -76,6 +81,7 @@ class ReconvertRequest:
     mode: Mode = "auto"
     workers: int | None = None
     memory_bytes: int | None = None
+    priority: int = DEFAULT_PRIORITY
     rebuild_on: frozenset[str] = frozenset({"options", "engine"})
     hash_signals: bool = False
     allow_dirty: bool = False

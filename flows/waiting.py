@@ -55,6 +55,7 @@ class WaitingRoom:
         self._by_scratch: SortedList[_Entry] = SortedList()
         self._serials: dict[Hashable, int] = {}
         self._next_serial = 0
+        self.total_bytes = 0
         self.total_seconds = 0.0
         self.total_byte_seconds = 0.0
 
@@ -83,6 +84,7 @@ class WaitingRoom:
         self._count(request, -1)
 
     def _count(self, request: Request, sign: int) -> None:
+        self.total_bytes += sign * request.memory_bytes
         self.total_seconds += sign * request.seconds
         self.total_byte_seconds += sign * request.seconds * request.memory_bytes
         if not self._by_memory:  # no drift from one run of the work to the next

@@ -46,6 +46,7 @@ __all__ = [
     "WorkerIdentity",
     "child_environment",
     "cluster",
+    "conversions_in_line",
     "default_slots",
     "identify",
     "worker_command",
@@ -213,6 +214,17 @@ def identify(client: Client, addresses: list[str]) -> dict[str, WorkerIdentity]:
         else:
             _LOG.warning("the worker %s does not say who it is: %r", address, answer)
     return found
+
+
+def conversions_in_line(client: Client, address: str) -> frozenset[str]:
+    """Keys of the tasks that wait on a worker for its resources. Empty when it does not answer."""
+    answers: dict[str, Any] = client.run(_in_line, workers=[address], on_error="ignore")
+    return frozenset(answers.get(address, ()))
+
+
+def _in_line(dask_worker: Any) -> list[str]:
+    # under 1,000 tasks: what is here is what converts, what waits for a slot, and what is fetched ahead
+    return [str(key) for key, task in dask_worker.state.tasks.items() if task.state == "constrained"]
 
 
 @contextmanager

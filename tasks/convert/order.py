@@ -48,6 +48,10 @@ class ConversionOrder:
         URL of the target (``infra.storage.open_target``).
     floor_bytes
         Least need by the formula alone, never a learnt value; 0 when unknown. Only it can make a recording too large.
+    fetched_bytes
+        Bytes that must be brought from afar before it can be converted; 0 where the source's files are read where they lie.
+    expected_s
+        How long its conversion will take, roughly; it decides the order and nothing else.
     updated_utc
         ``YYYY-MM-DDTHH:MM:SSZ``, the run's start, written into the store entry.
     """
@@ -69,6 +73,8 @@ class ConversionOrder:
     timeout_s: float
     updated_utc: str
     floor_bytes: int = 0
+    fetched_bytes: int = 0
+    expected_s: float = 1.0
 
     def present(self) -> dict[str, str]:
         """Content id of every input that is to be read, by its path."""

@@ -137,6 +137,8 @@ CREATE TABLE reservations (
     owner_pid BIGINT NOT NULL,
     lock_path TEXT NOT NULL,
     expires_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    run_id UUID,
+    worker TEXT,
     CONSTRAINT pk_reservations PRIMARY KEY (id),
     CONSTRAINT ck_reservations_sizes CHECK (memory_bytes >= 0 AND scratch_bytes >= 0 AND slots >= 0),
     CONSTRAINT fk_reservations_host_key FOREIGN KEY(host_key) REFERENCES hosts (key) ON DELETE CASCADE
@@ -263,6 +265,25 @@ CREATE INDEX ix_callbacks_waiting ON callbacks (dataset_pk, pk) WHERE delivered_
 CREATE UNIQUE INDEX uq_callbacks_one_converting ON callbacks (run_id) WHERE status = 'converting';
 
 CREATE UNIQUE INDEX uq_callbacks_one_terminal ON callbacks (run_id) WHERE status <> 'converting';
+
+CREATE TABLE contenders (
+    run_id UUID NOT NULL,
+    worker TEXT NOT NULL,
+    host_key TEXT NOT NULL,
+    priority BIGINT NOT NULL,
+    waiting_count BIGINT NOT NULL,
+    waiting_bytes BIGINT NOT NULL,
+    drained_bytes BIGINT NOT NULL,
+    since TIMESTAMP WITH TIME ZONE DEFAULT zarrmill_now() NOT NULL,
+    expires_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    CONSTRAINT pk_contenders PRIMARY KEY (run_id, worker),
+    CONSTRAINT ck_contenders_priority CHECK (priority BETWEEN 1 AND 100),
+    CONSTRAINT ck_contenders_sizes CHECK (waiting_count >= 0 AND waiting_bytes >= 0 AND drained_bytes >= 0),
+    CONSTRAINT fk_contenders_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE,
+    CONSTRAINT fk_contenders_host_key FOREIGN KEY(host_key) REFERENCES hosts (key) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_contenders_host_key ON contenders (host_key);
 
 CREATE TABLE dataset_leases (
     dataset_pk BIGINT NOT NULL,
