@@ -19,6 +19,7 @@ from cli.options import (
     Hash,
     Memory,
     ModeOption,
+    Priority,
     Public,
     RebuildOn,
     Source,
@@ -112,6 +113,7 @@ def convert(
     mode: ModeOption = "auto",
     workers: Workers = None,
     memory: Memory = None,
+    priority: Priority = 10,
     rebuild_on: RebuildOn = DEFAULT_REBUILD_ON,
     hash_signals: Hash = False,
     allow_dirty: AllowDirty = False,
@@ -139,6 +141,7 @@ def convert(
             workers=workers,
             memory=memory,
             public=public,
+            priority=priority,
         )
         from cli.convert import convert_dataset
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllowDirty", "Annex", "AsJson", "At", "Commit", "DatasetArgument", "DatasetId", "Hash", "Memory", "Mode", "ModeOption",
-    "Public", "RebuildOn",
+    "Priority", "Public", "RebuildOn",
     "Source", "Target", "Verbose", "Workers", "read_rebuild_on", "read_request",
 ]  # fmt: skip
 
@@ -107,6 +107,16 @@ Memory = Annotated[
         help="Memory of all conversions together, such as 8GiB. Default: the machine's, less headroom.",
     ),
 ]
+Priority = Annotated[
+    int,
+    typer.Option(
+        "--priority",
+        min=1,
+        max=100,
+        metavar="N",
+        help="Weight among runs that want the same workers at the same time, 1 to 100: twice as much gets twice as much.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, for machines.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the log, and where an error came from.")]
 
@@ -145,6 +155,7 @@ def read_request(
     workers: int | None = None,
     memory: str | None = None,
     public: bool = False,
+    priority: int = 10,
 ) -> ReconvertRequest:
     """What the options ask for, checked as far as text alone allows.
 
@@ -170,6 +181,7 @@ def read_request(
         mode=mode,
         workers=workers,
         memory_bytes=memory_bytes,
+        priority=priority,
         rebuild_on=read_rebuild_on(rebuild_on),
         hash_signals=hash_signals,
         allow_dirty=allow_dirty,

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from contract.codes import FAILURE_SENTENCES
-from contract.errors import PublishError, StorageError, ZarrmillError
+from contract.errors import PublishError, ZarrmillError
 from contract.index import FailureEntry
 from contract.redact import error_line
 from contract.times import utc_stamp
 from db import recordings, runs
 from db.measurements import kinds_measured
 from flows.fan_out import fan_out
+from flows.interim import InterimPublisher
 from flows.orders import durations, learnt_kinds, orders
 from flows.request import Published as PublishedEvent
 from flows.request import RecordingEnded, StageChanged, Started
@@ -114,7 +115,7 @@ def carry_out(
     session.check_lease()
     done: list[Published] = []
     _note_stage(session, "publishing")
-    stage("publish-dataset", lambda: done.append(_publish(session, tally)))
+    stage("publish-dataset", lambda: done.append(_publish(session, _edition(session, tally))))
     (published,) = done
     session.on_event(PublishedEvent(kind="final"))
     _end(session, tally, published)
@@ -191,24 +192,24 @@ def _convert(session: Session, client: Client, tally: Tally) -> None:
 
 
 def _follow(session: Session, reports: Iterable[AttemptReport], zarrs: dict[str, str], tally: Tally) -> None:
-    published_at, published_count = time.monotonic(), 0
-    for report in reports:
-        tally.add(report, zarrs[report.path])
-        session.on_event(RecordingEnded(report=report))
-        waited = time.monotonic() - published_at
-        if waited > session.settings.publish_every_s and len(tally.converted) > published_count:
-            _publish_meanwhile(session, tally)
-            published_at, published_count = time.monotonic(), len(tally.converted)
+    interim = InterimPublisher(session.settings.publish_every_s)
 
+    def prepare() -> Callable[[], None]:
+        edition = _edition(session, tally)
 
-def _publish_meanwhile(session: Session, tally: Tally) -> None:
-    """Publish what there is; a target in trouble now may be well at the end, so the conversions go on."""
+        def publish_now() -> None:
+            _publish(session, edition)
+            session.on_event(PublishedEvent(kind="interim"))
+
+        return publish_now
+
     try:
-        _publish(session, tally)
-    except (PublishError, StorageError) as error:
-        log.warning("nothing was published meanwhile: %s", error.sentence)
-    else:
-        session.on_event(PublishedEvent(kind="interim"))
+        for report in reports:
+            tally.add(report, zarrs[report.path])
+            session.on_event(RecordingEnded(report=report))
+            interim.consider(len(tally.converted), prepare)
+    finally:
+        interim.wait()
 
 
 def _stop_word(session: Session) -> str | None:
@@ -228,11 +229,11 @@ def _edition(session: Session, tally: Tally) -> Edition:
     )
 
 
-def _publish(session: Session, tally: Tally) -> Published:
+def _publish(session: Session, edition: Edition) -> Published:
     scratch = private_folder(session.settings.scratch)
     target = session.survey.target
     try:
-        return publish(session.engine, target, session.run, _edition(session, tally), scratch=scratch)
+        return publish(session.engine, target, session.run, edition, scratch=scratch)
     except OSError as error:
         raise PublishError(
             f"The target {target.url} cannot be written: {error.strerror or error}. What it served before is served still.",

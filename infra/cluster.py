@@ -147,8 +147,8 @@ def worker_command(
 ) -> list[str]:
     """The arguments of a Dask worker that converts. ``scheduler`` is an address, or the path of a scheduler file.
 
-    It declares MEMORY and SCRATCH in bytes, from this host's limits less headroom unless given, and SLOT, the number of
-    recordings it converts at once. ``workers_lock`` is held shared (flock) by the worker process while it lives.
+    It declares MEMORY and SCRATCH in bytes, from this host's limits less headroom unless given, anew as those change, and SLOT, the number
+    of recordings it converts at once. ``workers_lock`` is held shared (flock) by the worker process while it lives.
     """
     scratch = private_folder(settings.scratch)
     slots = slots or default_slots()
@@ -162,9 +162,11 @@ def worker_command(
         *("--resources", f"MEMORY={memory},SCRATCH={disk},SLOT={slots}"),
         *("--memory-limit", "0", "--no-dashboard", "--local-directory", str(scratch / "dask")),
         # By name: infra knows of no task, a Dask worker imports what it is told to.
-        *("--preload", "infra.worker_lock", "--preload", "tasks.convert.worker_room"),
+        *("--preload", "infra.worker_start", "--preload", "tasks.convert.worker_room"),
         *options,
         *(() if workers_lock is None else (f"--workers-lock={workers_lock}",)),
+        *(() if memory_bytes is None else (f"--given-memory={memory_bytes}",)),
+        *(() if scratch_bytes is None else (f"--given-scratch={scratch_bytes}",)),
     ]
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "HostFiles",
     "HostMemory",
     "ProcessMemory",
     "host_key",
@@ -27,9 +28,19 @@ __all__ = [
 ]
 
 _PROC = Path("/proc")
-_CGROUP = Path("/sys/fs/cgroup")
 _UNLIMITED_BYTES = 1 << 60  # cgroup v1 writes PAGE_COUNTER_MAX for "no limit"
 _TMPFS_TYPES = frozenset({"tmpfs", "ramfs"})
+
+
+@dataclass(frozen=True, slots=True)
+class HostFiles:
+    """Where the kernel tells of memory and cgroups."""
+
+    proc: Path = _PROC
+    cgroup: Path = Path("/sys/fs/cgroup")
+
+
+_HERE = HostFiles()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +109,14 @@ def process_is_gone(pid: int, started: int | None) -> bool:
     return process_started(pid) != started or started is None
 
 
-def host_memory() -> HostMemory:
+def host_memory(files: HostFiles = _HERE) -> HostMemory:
     """Limit and free memory: the least of the host's and of every cgroup above this process (v1 and v2).
 
     Page cache that the kernel would give back counts as free.
     """
-    meminfo = _kilobyte_fields((_PROC / "meminfo").read_bytes())
+    meminfo = _kilobyte_fields((files.proc / "meminfo").read_bytes())
     limit, available = meminfo[b"MemTotal"], meminfo.get(b"MemAvailable", meminfo[b"MemFree"])
-    for group_limit, group_available in _cgroup_memory():
+    for group_limit, group_available in _cgroup_memory(files):
         limit, available = min(limit, group_limit), min(available, group_available)
     return HostMemory(limit, max(available, 0))
 
@@ -141,7 +152,7 @@ def host_key() -> str:
     Two commands on one laptop get the same; two containers with limits of their own, or one host after a restart, do not.
     """
     boot_id = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
-    group = next((str(folder) for folder in _limited_cgroups()), "host")
+    group = next((str(folder) for folder in _limited_cgroups(_HERE)), "host")
     namespace = (_PROC / "self/ns/cgroup").stat().st_ino if (_PROC / "self/ns/cgroup").exists() else 0
     digest = hashlib.sha256(f"{group}:{namespace}".encode()).hexdigest()[:12]
     return f"{boot_id}:{digest}"
@@ -150,7 +161,7 @@ def host_key() -> str:
 def oom_kill_count() -> int:
     """OOM kills so far of this host and of this process's cgroups, added up: it rises when one happens near us."""
     total = _counter(_PROC / "vmstat", "oom_kill ")
-    for version, folder in _cgroup_folders():
+    for version, folder in _cgroup_folders(_HERE):
         total += _counter(folder / ("memory.events" if version == 2 else "memory.oom_control"), "oom_kill ")
     return total
 
@@ -172,18 +183,21 @@ def _counter(path: Path, prefix: str) -> int:
     return next((int(line[len(prefix) :]) for line in lines if line.startswith(prefix)), 0)
 
 
-def _cgroup_folders() -> Iterator[tuple[int, Path]]:
+def _cgroup_folders(files: HostFiles) -> Iterator[tuple[int, Path]]:
     """(cgroup version, folder) of every memory cgroup from this process's own up to the root of the mount."""
     try:
-        lines = (_PROC / "self/cgroup").read_text().splitlines()
+        lines = (files.proc / "self/cgroup").read_text().splitlines()
     except OSError:
         return
     for line in lines:
         number, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
-            version, root = 1, _CGROUP / "memory"
+            version, root = 1, files.cgroup / "memory"
         elif number == "0":
-            version, root = 2, _CGROUP if (_CGROUP / "cgroup.controllers").exists() else _CGROUP / "unified"
+            version, root = (
+                2,
+                files.cgroup if (files.cgroup / "cgroup.controllers").exists() else files.cgroup / "unified",
+            )
         else:
             continue
         own = root / path.lstrip("/")
@@ -196,15 +210,15 @@ def _cgroup_folders() -> Iterator[tuple[int, Path]]:
             folder = folder.parent
 
 
-def _limited_cgroups() -> Iterator[Path]:
-    for version, folder in _cgroup_folders():
+def _limited_cgroups(files: HostFiles) -> Iterator[Path]:
+    for version, folder in _cgroup_folders(files):
         limit = _number(folder / ("memory.max" if version == 2 else "memory.limit_in_bytes"))
         if limit is not None and limit < _UNLIMITED_BYTES:
             yield folder
 
 
-def _cgroup_memory() -> Iterator[tuple[int, int]]:
-    for version, folder in _cgroup_folders():
+def _cgroup_memory(files: HostFiles) -> Iterator[tuple[int, int]]:
+    for version, folder in _cgroup_folders(files):
         limit = _number(folder / ("memory.max" if version == 2 else "memory.limit_in_bytes"))
         if limit is None or limit >= _UNLIMITED_BYTES:
             continue
