@@ -8,6 +8,7 @@ it needs, to the run that waited longest first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -55,7 +56,10 @@ def entitlements(total: int, parties: Sequence[Party]) -> dict[Hashable, float]:
 
 
 def may_take(total: int, free: int, mine: Hashable, parties: Sequence[Party]) -> int:
-    """How much of what is ``free`` the party ``mine`` may take. ``parties``, the one that contends longest first, holds it too."""
+    """How much of what is ``free`` the party ``mine`` may take; negative when it must first give so much back by what ends.
+
+    ``parties``, the one that contends longest first, holds it too.
+    """
     entitled = entitlements(total, parties)
     drained = next((party for party in parties if party.drained), None)
     if drained is not None and drained.name == mine:
@@ -67,4 +71,4 @@ def may_take(total: int, free: int, mine: Hashable, parties: Sequence[Party]) ->
         if party.wanted and party.name not in (mine, drained and drained.name):
             is_before = (party.held / party.priority, places[party.name]) < (me.held / me.priority, places[mine])
             owed += max(entitled[party.name] - party.held, 0.0) if is_before else 0.0
-    return max(int(free - owed), 0)
+    return math.floor(free - owed)
