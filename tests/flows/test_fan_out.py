@@ -232,7 +232,7 @@ def test_two_runs_share_a_host_without_taking_more_than_it_has(client: Client, e
     outcomes: list[set[str]] = []
     for shop in shops:
         for number in range(4):
-            shop.put(f"r{number}", {"do": "allocate", "bytes": 200 * MB, "seconds": 0.3})
+            shop.put(f"r{number}", {"do": "allocate", "bytes": 100 * MB, "seconds": 0.3})
 
     def convert(shop: Shop) -> None:
         run = shop.begin()

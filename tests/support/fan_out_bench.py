@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,8 +17,10 @@ from uuid import uuid4
 from distributed import Client
 from small_files import edf_bytes
 from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError
 
 from contract.codes import WhyDue
+from contract.errors import LostLease
 from contract.store import Provenance
 from db import datasets, leases, recordings
 from db.datasets import Dataset
@@ -162,28 +167,40 @@ class Shop:
         names = {self.path(name): name for name in self.steps}
         made = [self.order(run, name, **orders.get(name, {})) for name in self.steps]
         reports: dict[str, AttemptReport] = {}
-
-        def stop_or_renew() -> str | None:
-            # a run renews its hold on the dataset beside its work, however slow the machine
-            with self.engine.begin() as c:
-                leases.renew(c, run=run)
-            return should_stop()
-
-        for report in fan_out(
-            client,
-            self.engine,
-            run,
-            made,
-            on_progress=self.events.append,
-            should_stop=stop_or_renew,
-            owner=self.owner,
-            owner_is_gone=lambda _owner: False,
-            largest_worker_bytes=None,
-        ):
-            assert names[report.path] not in reports, "one report a recording"
-            reports[names[report.path]] = report
-            on_report(report)
+        with self._renewed(run):
+            for report in fan_out(
+                client,
+                self.engine,
+                run,
+                made,
+                on_progress=self.events.append,
+                should_stop=should_stop,
+                owner=self.owner,
+                owner_is_gone=lambda _owner: False,
+                largest_worker_bytes=None,
+            ):
+                assert names[report.path] not in reports, "one report a recording"
+                reports[names[report.path]] = report
+                on_report(report)
         return reports
+
+    @contextmanager
+    def _renewed(self, run: Run) -> Iterator[None]:
+        """Keep hold of the dataset beside the work, as a run does, however slow the machine."""
+        left = threading.Event()
+
+        def renew() -> None:
+            while not left.wait(5):
+                with contextlib.suppress(DBAPIError, LostLease), self.engine.begin() as c:
+                    leases.renew(c, run=run)
+
+        thread = threading.Thread(target=renew, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            left.set()
+            thread.join()
 
     def states(self) -> dict[str, RecordingState]:
         with self.engine.begin() as c:
