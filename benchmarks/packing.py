@@ -4,7 +4,7 @@
 
 The policy is that of ``flows.admission``, with what it fetches ahead and what it lets queue. Beside it stand first-fit in order of arrival and
 Dask's own order. What is permitted on each worker is added up in books of the simulation's own after every decision. How to read the table is
-written in README.md here; ``packing_cluster.py`` is the same on a real cluster.
+written in README.md here.
 """
 
 from __future__ import annotations

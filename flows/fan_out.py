@@ -62,9 +62,7 @@ def fan_out(
     age_s: float = AGE_S,
     priority: int = DEFAULT_PRIORITY,
 ) -> Generator[AttemptReport]:
-    """The last report of every recording that was tried or can not be, as each ends; one report per recording.
-
-    What was not tried when the run stops gives no report: it is still due.
+    """The last report of every recording, as each ends; what was not tried when the run stops gives none: it is still due.
 
     Parameters
     ----------
@@ -84,19 +82,18 @@ def fan_out(
     Refused
         A worker runs another version, or is set up wrongly.
     """
+    shares = HostShares(owner=owner, owner_is_gone=owner_is_gone, run=run, priority=priority) if owner else None
     dispatch = Dispatch(
         client=client,
         engine=engine,
         run=run,
         on_progress=on_progress,
-        shares=None
-        if owner is None
-        else HostShares(owner=owner, owner_is_gone=owner_is_gone, run=run, priority=priority),
+        shares=shares,
         admission=Admission(age_s=age_s),
     )
-    for order in orders:
-        dispatch.add(order)
     try:
+        for order in orders:
+            dispatch.add(order)
         yield from _FanOut(dispatch, largest_worker_bytes or 0).go(should_stop)
     finally:
         dispatch.close()

@@ -80,22 +80,19 @@ def orders(
         The plan's conversions; what is due but not among them waits for a later run.
     due
         Pending recordings as the database knows them, after the plan was applied.
-    learnt
-        What ``learnt_kinds`` gave.
-    took
-        What ``durations`` gave.
+    learnt, took
+        What ``learnt_kinds`` and ``durations`` gave.
     """
     ids = {state.path: state.id for state in due}
     base = surveyed.target.addresses(dataset.dataset_id).contract_base
     for one in planned:
         recording = one.recording
-        recording_id = ids.get(recording.path)
-        if recording_id is None:
+        if recording.path not in ids:
             continue
         needs = projection_of(surveyed, recording, learnt)
         yield ConversionOrder(
             attempt_id=uuid4(),
-            recording_id=recording_id,
+            recording_id=ids[recording.path],
             run_number=run.number,
             dataset_id=dataset.dataset_id,
             recording=recording,
