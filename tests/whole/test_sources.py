@@ -43,6 +43,7 @@ def archive(tmp_path: Path, s3: S3Place) -> Path:
     return tmp_path / "xx000077.git"
 
 
+@pytest.mark.timeout(900)
 def test_an_archive_of_commits_and_keys_is_kept_true(
     zarrmill: Zarrmill, s3: S3Place, archive: Path, tmp_path: Path
 ) -> None:
