@@ -311,6 +311,34 @@ def demo(
 
 
 @app.command()
+def drain(
+    worker: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="WORKER", help="A host, or one worker as why names it. Default: every worker.", show_default=False
+        ),
+    ] = None,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            "--grace", min=0, metavar="SECONDS", help="Time to finish for what runs. Default: ZARRMILL_STOP_GRACE_S."
+        ),
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Let the worker, or all, take recordings again.")] = False,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Let workers take nothing new.
+
+    For every run that uses them, until it is undone. What runs may finish, or is let go, uncounted, after the grace.
+    """
+    with boundary(verbose=verbose, as_json=as_json):
+        from cli.drain import drain_worker
+
+        drain_worker(worker, grace_s=grace, undo=undo, as_json=as_json, verbose=verbose)
+
+
+@app.command()
 def clean(
     execute: Annotated[
         bool, typer.Option("--execute", "--yes", help="Remove what is named; without it, only name it.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from cli.called import program
+from cli.drain import drain_line
 from cli.runtime import has_state, prepare, reading, target_url
 from cli.summary import coverage_line
 from cli.wording import bounded, duration, json_line, jsonable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from db.coverage import Coverage
     from db.datasets import Dataset
+    from db.drains import Drain
     from db.recordings import RecordingState
     from db.runs import RunRecord
 
@@ -73,14 +75,21 @@ def show_status(dataset_id: str | None, *, target: str, as_json: bool, verbose: 
     settings = prepare(verbose=verbose, as_json=as_json)
     url = target_url(target, settings)
     found: list[DatasetStatus] = []
+    drained: list[Drain] = []
     if has_state(settings):
+        from db import drains
+
         with reading(settings) as connection:
             found = look(connection, target=url, dataset_id=dataset_id)
+            drained = drains.current(connection)
     if dataset_id is not None and not found:
         raise unknown(dataset_id, url)
     if as_json:
-        typer.echo(json_line({"target": url, "datasets": [status_object(each) for each in found]}))
+        shown = [status_object(each) for each in found]
+        typer.echo(json_line({"target": url, "datasets": shown, "drains": [jsonable(each) for each in drained]}))
         return
+    for each_drain in drained:
+        typer.echo(drain_line(each_drain))
     if not found:
         typer.echo(_nothing_known(url))
     for each in found:

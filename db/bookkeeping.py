@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, DatasetKey, Key, Moment, RunKey
 
-__all__ = ["Callback", "Contender", "Document", "Host", "Reservation", "Verdict"]
+__all__ = ["Callback", "Contender", "Document", "Drain", "Host", "Reservation", "Verdict"]
 
 
 class Document(Base):
@@ -79,6 +79,20 @@ class Callback(Base):
     next_try_at: Mapped[Moment]
     taken_until: Mapped[datetime | None]
     last_error: Mapped[str | None]
+
+
+class Drain(Base):
+    """A worker, or all, that takes nothing new; what runs there is let go ``grace_s`` after it was asked."""
+
+    __tablename__ = "drains"
+    __table_args__ = (
+        CheckConstraint("worker <> ''", name="worker"),
+        CheckConstraint("grace_s >= 0", name="grace"),
+    )
+    worker: Mapped[str] = mapped_column(primary_key=True)
+    grace_s: Mapped[float]
+    why: Mapped[str | None]
+    asked_at: Mapped[Moment]
 
 
 class Host(Base):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AWAY", "BACK_TO_PENDING", "END_ATTEMPT", "FREE", "HELD", "VERDICT_OF_RUN"]
+__all__ = ["AWAY", "BACK_TO_PENDING", "END_ATTEMPT", "FREE", "HELD", "OTHERS_ON_ITS_WORKER", "VERDICT_OF_RUN"]
 
 HELD = "r.attempt_id = :attempt AND r.run_number = :number AND r.due = 'converting' AND r.lease_expires_at > zarrmill_now()"
 """Over ``recordings r``: this attempt of this run holds the recording, and its lease has not run out."""
@@ -23,7 +23,14 @@ END_ATTEMPT = """
     RETURNING a.id, a.recording_pk, a.counted, false AS exhausted
 """
 
-AWAY = """
+OTHERS_ON_ITS_WORKER = """
+    SELECT FROM attempts o JOIN attempts a ON o.worker = a.worker AND o.run_id <> a.run_id
+    WHERE a.id = {attempt}
+      AND (o.outcome = 'converting' OR (o.outcome IN ('released', 'expired') AND o.ended_at > a.started_at))
+"""
+"""What other runs have on the worker process of an attempt, or had when it was lost: converting still, or given back since."""
+
+AWAY = f"""
     SELECT w.pk, w.dataset_pk, w.attempt_id, w.run_number AS number, w.counted_run, w.attempts, 'expired' AS outcome,
            w.alone AND w.deaths > 0 AS counts,
            CASE WHEN w.alone AND w.deaths > 0 THEN 'infra_failure' END AS reason,
@@ -34,11 +41,12 @@ AWAY = """
            w.alone AS died
     FROM (
         -- how many died together is counted over all that the worker held, not only over those whose lease ran out first
-        SELECT locked.*, count(*) OVER (PARTITION BY worker) = 1 AS alone
+        SELECT locked.*, count(*) OVER (PARTITION BY worker) = 1
+               AND NOT EXISTS ({OTHERS_ON_ITS_WORKER.format(attempt="locked.attempt_id")}) AS alone
         FROM (
             SELECT * FROM recordings r WHERE r.dataset_pk = :dataset AND r.due = 'converting' ORDER BY r.pk FOR UPDATE
         ) locked
-    ) w WHERE {which}
+    ) w WHERE {{which}}
 """
 """Recordings whose worker is gone; alone ones are suspected, and blamed the second time."""
 

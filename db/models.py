@@ -282,6 +282,11 @@ class Attempt(Base):
         Index("uq_attempts_one_counted", "recording_pk", "run_id", unique=True, postgresql_where=text("counted")),
         Index(None, "recording_pk", "ordinal"),
         Index(
+            "ix_attempts_worker",
+            "worker",
+            postgresql_where=text("outcome IN ('converting', 'released', 'expired')"),
+        ),
+        Index(
             "ix_attempts_measured",
             "format",
             "route",

@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from contract.codes import FailureCode, PendingReason, WhyDue
 from db.apply import Applied, PlannedAction, PlannedRow, apply_plan, unpack_inputs
+from db.attempt_ends import AttemptEnd, ends, was_alone
 from db.attempts import Ended, Measured, claim, done, fail, postpone, release, renew_attempts
 from db.coverage import SERVED
 from db.expiry import expire
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Applied",
+    "AttemptEnd",
     "AttemptRecord",
     "Ended",
     "Measured",
@@ -44,6 +46,7 @@ __all__ = [
     "defer",
     "done",
     "due",
+    "ends",
     "expire",
     "fail",
     "inputs",
@@ -53,6 +56,7 @@ __all__ = [
     "release",
     "renew_attempts",
     "snapshot",
+    "was_alone",
     "why",
 ]
 

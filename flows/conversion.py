@@ -186,6 +186,7 @@ def _convert(session: Session, client: Client, tally: Tally) -> None:
         owner=session.ownership.owner,
         priority=session.request.priority,
         largest_worker_bytes=session.settings.largest_worker_bytes,
+        grace_s=session.settings.stop_grace_s,
     )
     with closing(reports):
         _follow(session, reports, zarrs, tally)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -14,7 +14,8 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from contract.errors import LostLease
-from db import recordings
+from db import drains, recordings
+from db.drains import EVERY_WORKER, Drain
 from db.ledger import Part
 from db.runs import Run
 from flows.admission import Admission, Placement
@@ -38,6 +39,8 @@ __all__ = ["Dispatch"]
 _LOG = logging.getLogger("zarrmill.flow")
 _MORE_MEMORY: Final = 1.25  # less than a quarter more is not worth another try
 
+_NOTHING: Final = Part(memory_bytes=0, scratch_bytes=0, slots=0)
+
 
 @dataclass(kw_only=True)
 class Dispatch:
@@ -57,6 +60,7 @@ class Dispatch:
         self._orders: dict[UUID, ConversionOrder] = {}
         self._no_more: set[int] = set()
         self._fetched: dict[UUID, None] = {}  # whose files have come and that has not begun, in that order
+        self._drains: list[Drain] = []
 
     def add(self, order: ConversionOrder, *, alone: bool = False, is_second_try: bool = False) -> None:
         """Let a recording wait. Running out of memory counts against it on its second try, or when there is no more to be had."""
@@ -275,28 +279,68 @@ class Dispatch:
             self._begin_anew(one, "its worker has less memory than when it was placed there")
 
     def withhold(self) -> None:
-        """Leave alone what others have reserved of the hosts and workers, and what they are owed."""
+        """Leave alone what others have reserved of the hosts and workers, what they are owed, and workers that are drained."""
         workers, shares = list(self.fleet.workers.values()), self.shares
-        if shares is None or not workers:
+        if not workers:
             return
         waiting = len(self.admission)
-        usable = in_transaction(
-            self.engine,
-            lambda c: shares.usable(
-                c,
-                workers,
-                waiting_count=waiting,
-                waiting_bytes=self.admission.waiting_bytes,
-                drained=self.admission.draining,
-            ),
-        )
-        for address, part in usable.items():
+
+        def look(c: Connection) -> tuple[list[Drain], Mapping[str, Part]]:
+            usable: Mapping[str, Part] = {}
+            if shares is not None:
+                usable = shares.usable(
+                    c,
+                    workers,
+                    waiting_count=waiting,
+                    waiting_bytes=self.admission.waiting_bytes,
+                    drained=self.admission.draining,
+                )
+            return drains.current(c), usable
+
+        self._drains, usable = in_transaction(self.engine, look)
+        for worker in workers:
+            whole = Part(
+                memory_bytes=worker.capacity.memory_bytes,
+                scratch_bytes=worker.capacity.scratch_bytes,
+                slots=worker.capacity.slots,
+            )
+            part = _NOTHING if self.is_drained(worker) else usable.get(worker.address, whole)
             self.admission.withhold(
-                address,
+                worker.address,
                 free_memory_bytes=part.memory_bytes,
                 free_scratch_bytes=part.scratch_bytes,
                 free_slots=part.slots,
             )
+
+    def is_drained(self, worker: FleetWorker) -> bool:
+        """Whether a worker takes nothing new."""
+        return any(drain.covers(worker.name) for drain in self._drains)
+
+    @property
+    def takes_nothing(self) -> bool:
+        """Whether every worker that is here is drained, or there is none."""
+        return all(self.is_drained(worker) for worker in self.fleet.workers.values())
+
+    @property
+    def is_all_drained(self) -> bool:
+        """Whether no worker takes anything, not even one that would join now."""
+        return any(drain.worker == EVERY_WORKER for drain in self._drains)
+
+    def let_go_drained(self) -> None:
+        """Stop what has not begun on drained workers, and everything there once their grace is over."""
+        unbegun: list[InFlight] = []
+        overdue: list[InFlight] = []
+        for one in self.in_flight.values():
+            over = [drain.is_overdue for drain in self._drains if drain.covers(one.worker.name)]
+            if any(over):
+                overdue.append(one)
+            elif over and not one.was_let_go:
+                unbegun.append(one)
+                one.was_let_go = True
+        if unbegun:
+            self.stages.stop_all(unbegun, unbegun_only=True)
+        if overdue:
+            self.stages.stop_all(overdue)
 
     def close(self) -> None:
         """Leave nothing behind on the cluster or in the ledger."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import replace
@@ -29,7 +30,7 @@ from flows.in_flight import CONVERTED, FETCHED, InFlight
 from flows.ownership import is_gone
 from flows.request import DEFAULT_PRIORITY, ProgressEvent
 from flows.shares import HostShares
-from flows.unreported import in_transaction, put_off, release_dead, released_at_stop, too_large, unreported
+from flows.unreported import in_transaction, of_history, put_off, release_dead, released_at_stop, too_large, unreported
 from tasks.convert.attempt import Outcome
 from tasks.convert.leases import LEASE_S
 from tasks.convert.order import AttemptReport, ConversionOrder
@@ -37,7 +38,7 @@ from tasks.convert.order import AttemptReport, ConversionOrder
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["fan_out"]
+__all__ = ["GRACE_S", "fan_out"]
 
 _LOG = logging.getLogger("zarrmill.flow")
 _LOOK_S: Final = 2.0  # how often the fleet, the leases and the shares are looked at
@@ -45,7 +46,11 @@ _WAIT_S: Final = 0.5
 _NO_WORKER_S: Final = 60.0
 _NO_ROOM_S: Final = 600.0
 _RESULT_S: Final = 30.0
-_GRACE_S: Final = 20.0  # after "now", what has not ended by then is cancelled
+_NOW_S: Final = 10.0  # after "now", what has not ended by then is cancelled
+_AGAIN_AT_MOST: Final = 3  # tries in one run of a recording that others than it keep from ending
+_DEATHS_AT_MOST: Final = 5  # of its worker, before the next run has to see to it
+GRACE_S: Final = 15.0
+"""What still converts so long after ``finish`` is let go."""
 
 
 def fan_out(
@@ -61,13 +66,14 @@ def fan_out(
     largest_worker_bytes: int | None = None,
     age_s: float = AGE_S,
     priority: int = DEFAULT_PRIORITY,
+    grace_s: float = GRACE_S,
 ) -> Generator[AttemptReport]:
     """The last report of every recording, as each ends; what was not tried when the run stops gives none: it is still due.
 
     Parameters
     ----------
     should_stop
-        None, ``finish`` (nothing new starts) or ``now`` (what runs is released too); asked twice a second.
+        None, ``finish`` (nothing new starts, and what runs has ``grace_s``) or ``now`` (what runs is released); asked twice a second.
     owner
         Who reserves shares of hosts; None reserves none, and the workers are this run's alone.
     priority
@@ -94,7 +100,7 @@ def fan_out(
     try:
         for order in orders:
             dispatch.add(order)
-        yield from _FanOut(dispatch, largest_worker_bytes or 0).go(should_stop)
+        yield from _FanOut(dispatch, largest_worker_bytes or 0, grace_s).go(should_stop)
     finally:
         dispatch.close()
 
@@ -102,22 +108,26 @@ def fan_out(
 class _FanOut:
     """Follows attempts to their ends and decides what runs again."""
 
-    def __init__(self, dispatch: Dispatch, largest_worker_bytes: int) -> None:
+    def __init__(self, dispatch: Dispatch, largest_worker_bytes: int, grace_s: float) -> None:
         self._dispatch = dispatch
         self._engine, self._run = dispatch.engine, dispatch.run
         self._largest_worker_bytes = largest_worker_bytes
+        self._grace_s = grace_s
         self._in_flight = dispatch.in_flight
         self._limbo: dict[UUID, InFlight] = {}  # lost with their worker; how they ended is not known yet
         self._second_tries: dict[int, AttemptReport] = {}  # first reports of recordings that are tried with more memory
         self._suspects: set[int] = set()
+        self._let_go: Counter[int] = Counter()
+        self._deaths: Counter[int] = Counter()
         self._looked_at = float("-inf")
         self._busy_at = time.monotonic()
-        self._stopped_at: float | None = None
+        self._asked_at: float | None = None  # when the run was first asked to stop
+        self._stopped_at: float | None = None  # when what runs was let go
 
     def go(self, should_stop: Callable[[], str | None]) -> Iterator[AttemptReport]:
         """Reports until nothing waits or runs, or the run stops."""
         while True:
-            stop = should_stop()
+            stop = self._stop_word(should_stop())
             yield from self._look()
             if stop is None:
                 self._dispatch.place()
@@ -136,6 +146,15 @@ class _FanOut:
                     follow = self._fetched if kind == FETCHED else self._ended
                     yield from follow(self._in_flight[attempt_id])
         yield from self._second_tries.values()
+
+    def _stop_word(self, asked: str | None) -> str | None:
+        """How the run stops now: what may finish may do so for the grace."""
+        if asked is None:
+            return None
+        now = time.monotonic()
+        if self._asked_at is None:
+            self._asked_at = now
+        return "now" if now - self._asked_at > self._grace_s else asked
 
     # what fits nowhere
 
@@ -220,11 +239,33 @@ class _FanOut:
             again = replace(order, attempt_id=uuid4(), permitted_bytes=max(more, order.permitted_bytes))
             self._dispatch.add(again, alone=True, is_second_try=True)
             return
+        if report.again and self._tries_again(one):
+            return
         self._second_tries.pop(order.recording_id, None)
         if report.outcome == Outcome.LOST:
-            # Superseded: nobody can say more here. A run that was taken over must not go on.
+            # A run that was taken over must not go on. Else the database says how it ended, or that its lease ran out.
             in_transaction(self._engine, lambda c: leases.renew(c, run=self._run))
+            one.lost_at = time.monotonic()
+            self._limbo[one.attempt_id] = one
+            self._looked_at = float("-inf")
+            return
         yield report
+
+    def _tries_again(self, one: InFlight) -> bool:
+        """Let a recording wait again that was let go for something it had no part in; whether it does."""
+        if self._asked_at is not None:
+            return False
+        order = one.assignment.order
+        self._dispatch.withhold()  # its worker may have been drained this moment
+        alone = one.request.alone
+        if not self._dispatch.is_drained(one.worker):
+            # Perhaps one of its neighbours takes the others along: then it does not do so here.
+            alone = True
+            self._let_go[order.recording_id] += 1
+        if self._let_go[order.recording_id] > _AGAIN_AT_MOST:
+            return False
+        self._dispatch.add(replace(order, attempt_id=uuid4()), alone=alone)
+        return True
 
     # workers that leave
 
@@ -235,32 +276,39 @@ class _FanOut:
         self._looked_at = now
         for one in self._dispatch.refresh():
             self._to_limbo(one)
+        self._dispatch.let_go_drained()
         try:
             with self._engine.begin() as c:
                 if self._dispatch.shares:
                     self._dispatch.shares.renew(c)
                 expired = {ended.attempt_id: ended for ended in recordings.expire(c, run=self._run)}
+                ends = recordings.ends(c, attempt_ids=self._limbo) if self._limbo else {}
         except DBAPIError as error:
             _LOG.warning("Postgres does not answer: %s", type(error).__name__)
             return
         for attempt_id, one in list(self._limbo.items()):
-            if attempt_id in expired:
+            end = ends.get(attempt_id)
+            if attempt_id in expired or (end is not None and end.outcome == "expired"):
                 del self._limbo[attempt_id]
-                yield from self._died(one, counted=expired[attempt_id].counted)
+                yield from self._died(one, counted=end is not None and end.counted)
+            elif end is not None:
+                del self._limbo[attempt_id]
+                yield from self._after(one, of_history(one.assignment.order, end))
             elif one.worker.is_surely_gone:
                 del self._limbo[attempt_id]
                 blamed = one.request.alone and one.assignment.order.recording_id in self._suspects
                 counted = release_dead(self._engine, one.assignment.order, blamed=blamed)
                 yield from self._died(one, counted=counted)
             elif one.lost_at is not None and now - one.lost_at > 2 * LEASE_S:
-                # Its worker ended it in the database while we could not hear it.
+                # Nobody knows what became of it; the lease is over for long.
                 del self._limbo[attempt_id]
                 yield unreported(one.assignment.order, Outcome.LOST)
 
     def _died(self, one: InFlight, *, counted: bool) -> Iterator[AttemptReport]:
         """Let a recording that was lost with its worker run again alone; one that was blamed has had its attempt."""
         order = one.assignment.order
-        if not counted and self._stopped_at is None:
+        self._deaths[order.recording_id] += 1
+        if not counted and self._asked_at is None and self._deaths[order.recording_id] <= _DEATHS_AT_MOST:
             if one.may_be_guilty:
                 self._suspects.add(order.recording_id)
             self._dispatch.add(replace(order, attempt_id=uuid4()), alone=one.may_be_guilty or one.request.alone)
@@ -274,10 +322,13 @@ class _FanOut:
         now = time.monotonic()
         if self._in_flight or self._limbo:
             self._busy_at = now
-        patience_s = _NO_ROOM_S if self._dispatch.fleet.workers else _NO_WORKER_S
-        if now - self._busy_at < (0.0 if self._dispatch.fleet.is_closed else patience_s):
+        patience_s = _NO_WORKER_S if self._dispatch.takes_nothing else _NO_ROOM_S
+        at_once = self._dispatch.fleet.is_closed or self._dispatch.is_all_drained
+        if now - self._busy_at < (0.0 if at_once else patience_s):
             return False
-        why = "other commands hold this host's memory" if self._dispatch.fleet.workers else "there is no worker"
+        why = "there is no worker" if not self._dispatch.fleet.workers else "other commands hold this host's memory"
+        if self._dispatch.fleet.workers and self._dispatch.takes_nothing:
+            why = "every worker is drained (zarrmill drain --undo ends that)"
         _LOG.error("%s since %.0f s; %d recordings stay due", why, patience_s, len(self._dispatch.admission))
         return True
 
@@ -288,7 +339,7 @@ class _FanOut:
         if self._stopped_at is None:
             self._stopped_at = now
             self._dispatch.stages.stop_all(list(self._in_flight.values()))
-        elif now - self._stopped_at > _GRACE_S:
+        elif now - self._stopped_at > _NOW_S:
             for one in list(self._in_flight.values()):
                 self._to_limbo(one)
             for one in self._limbo.values():

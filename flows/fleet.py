@@ -35,7 +35,7 @@ class FleetWorker:
     @property
     def name(self) -> str:
         """A name of this process, never of the one that a nanny starts at the same address after it."""
-        return f"{self.identity.host_name}/{self.identity.pid}/{self.identity.started}"
+        return self.identity.name
 
     @property
     def is_surely_gone(self) -> bool:

@@ -43,6 +43,7 @@ class InFlight:
     has_converted: bool = False
     may_be_guilty: bool = False
     lost_at: float | None = None
+    was_let_go: bool = False
 
     @property
     def attempt_id(self) -> UUID:
@@ -126,8 +127,8 @@ class Stages:
             happened.append(self.events.get_nowait())
         return happened
 
-    def stop_all(self, in_flight: list[InFlight]) -> None:
-        """Ask the workers to end these attempts as released."""
+    def stop_all(self, in_flight: list[InFlight], *, unbegun_only: bool = False) -> None:
+        """Ask the workers to end these attempts as released, or those alone whose conversion has not begun."""
         if self.client.status != "running":
             return
         by_worker: dict[str, list[UUID]] = {}
@@ -135,7 +136,9 @@ class Stages:
             by_worker.setdefault(one.worker.address, []).append(one.attempt_id)
         for address, attempt_ids in by_worker.items():
             try:
-                self.client.run(attempt.abandon, attempt_ids, workers=[address], on_error="ignore")
+                self.client.run(
+                    attempt.abandon, attempt_ids, unbegun_only=unbegun_only, workers=[address], on_error="ignore"
+                )
             except OSError as error:
                 # The scheduler went this moment; with it every worker closes itself.
                 _LOG.warning("the worker %s could not be asked to stop: %s", address, error)

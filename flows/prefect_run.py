@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from prefect import flow, task
+from prefect import flow, tags, task
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
@@ -20,6 +20,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_TO_API_ENABLED, te
 from prefect.states import Cancelled, Completed
 
 from contract.errors import Refused
+from flows.prefect_left import crash_left, dataset_tag
 from flows.stop import listening
 
 if TYPE_CHECKING:
@@ -140,8 +141,10 @@ def run_as_flow(
         logging.getLogger(name).setLevel(logging.CRITICAL)
     direct = _Direct(session, work)
     token = _direct.set(direct)
+    tag = dataset_tag(session.dataset)
     try:
-        with temporary_settings({PREFECT_API_URL: api_url, PREFECT_LOGGING_TO_API_ENABLED: False}):
+        with temporary_settings({PREFECT_API_URL: api_url, PREFECT_LOGGING_TO_API_ENABLED: False}), tags(tag):
+            crash_left(tag)
             reconvert_dataset(
                 dataset_id=session.dataset.dataset_id,
                 mode=session.request.mode,

@@ -12,12 +12,13 @@ from sqlalchemy.exc import OperationalError
 from contract.codes import FailureCode, PendingReason
 from contract.errors import LostLease
 from db import recordings
+from db.attempt_ends import AttemptEnd
 from db.runs import Run
 from infra.sizes import format_bytes
 from tasks.convert.attempt import Outcome
 from tasks.convert.order import AttemptReport, ConversionOrder
 
-__all__ = ["in_transaction", "put_off", "release_dead", "released_at_stop", "too_large", "unreported"]
+__all__ = ["in_transaction", "of_history", "put_off", "release_dead", "released_at_stop", "too_large", "unreported"]
 
 _DATABASE_PATIENCE_S: Final = 60.0  # a restart of Postgres takes seconds
 _T = TypeVar("_T")
@@ -78,10 +79,13 @@ def put_off(
 
 
 def release_dead(engine: Engine, order: ConversionOrder, *, blamed: bool) -> bool:
-    """End an attempt whose worker process is certainly gone; whether that was counted, which only ``blamed`` allows."""
+    """End an attempt whose worker process is certainly gone; whether that was counted.
+
+    Only ``blamed`` allows that, and only when no other run had anything on that worker.
+    """
 
     def edge(c: Connection) -> bool:
-        if not blamed:
+        if not blamed or not recordings.was_alone(c, attempt_id=order.attempt_id):
             recordings.release(
                 c, attempt_id=order.attempt_id, run_number=order.run_number, why="the worker it ran on ended"
             )
@@ -113,6 +117,22 @@ def released_at_stop(engine: Engine, order: ConversionOrder) -> AttemptReport:
     except LostLease:
         return unreported(order, Outcome.LOST)
     return unreported(order, Outcome.RELEASED)
+
+
+def of_history(order: ConversionOrder, end: AttemptEnd) -> AttemptReport:
+    """The report of an attempt whose worker wrote its end and was gone before it could say so."""
+    return AttemptReport(
+        attempt_id=order.attempt_id,
+        recording_id=order.recording_id,
+        path=order.recording.path,
+        outcome=end.outcome,
+        code=end.code,
+        reason=end.reason,
+        counted=end.counted,
+        error=end.error,
+        measured_bytes=end.measured_bytes,
+        again=end.outcome == Outcome.RELEASED,
+    )
 
 
 def unreported(

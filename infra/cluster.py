@@ -51,6 +51,7 @@ __all__ = [
     "identify",
     "worker_command",
     "worker_environment",
+    "worker_identity",
 ]
 
 _LOG = logging.getLogger("zarrmill.cluster")
@@ -106,6 +107,11 @@ class WorkerIdentity:
     host_memory_bytes: int
     host_scratch_bytes: int
     memory_limit_bytes: int
+
+    @property
+    def name(self) -> str:
+        """A name of this process, never of the one that a nanny starts at the same address after it."""
+        return f"{self.host_name}/{self.pid}/{self.started}"
 
 
 def child_environment(base: Mapping[str, str]) -> dict[str, str]:
@@ -163,6 +169,7 @@ def worker_command(
         *("--memory-limit", "0", "--no-dashboard", "--local-directory", str(scratch / "dask")),
         # By name: infra knows of no task, a Dask worker imports what it is told to.
         *("--preload", "infra.worker_start", "--preload", "tasks.convert.worker_room"),
+        *("--preload-nanny", "infra.nanny_signals"),
         *options,
         *(() if workers_lock is None else (f"--workers-lock={workers_lock}",)),
         *(() if memory_bytes is None else (f"--given-memory={memory_bytes}",)),

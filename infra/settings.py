@@ -211,6 +211,11 @@ class Settings(BaseSettings):
         description="Seconds of wall time that one recording's conversion may take.",
         examples=["14400"],
     )
+    stop_grace_s: Seconds = Field(
+        default=15,
+        description="Seconds that running conversions have to finish when a command or a worker is stopped, or a worker is drained.",
+        examples=["15"],
+    )
     callback_url: WebAddress | None = Field(
         default=None,
         description="Where each run reports that it converts and how it ended. Unset: nowhere.",

@@ -142,6 +142,10 @@ def convert(fetched: Fetched | AttemptReport) -> Converted | AttemptReport:
         except (ChildLostError, ChildRaisedError) as error:
             fetched.measured_bytes = error.measured_bytes
             raise
+        except OSError as error:
+            # too many processes, or no memory for one more: this recording has not even begun
+            detail = f"no process could be started for it: {error.strerror or error}"
+            raise NotNow(PendingReason.INFRA_FAILURE, detail=detail, counted=False) from error
         fetched.measured_bytes = result.measured_bytes
         fetched.stage_seconds.update(result.value.stage_seconds)
         fetched.notes = result.value.notes
@@ -196,9 +200,12 @@ def upload(converted: Converted | AttemptReport) -> AttemptReport:
     return _stage(room, "upload", fetched, work)
 
 
-def abandon(attempt_ids: Collection[UUID] | None = None) -> None:
-    """Ask this worker process to end these attempts, or all; each ends as released. For ``Client.run``; returns at once."""
-    worker_room().leases.stop(attempt_ids)
+def abandon(attempt_ids: Collection[UUID] | None = None, *, unbegun_only: bool = False) -> None:
+    """Ask this worker process to end these attempts, or all; each ends as released. For ``Client.run``; returns at once.
+
+    ``unbegun_only`` leaves alone those whose conversion has begun.
+    """
+    worker_room().leases.stop(attempt_ids, unbegun_only=unbegun_only)
 
 
 def _stage(room: WorkerRoom, name: str, fetched: Fetched, work: Callable[[HeldAttempt], _T]) -> _T | AttemptReport:
@@ -208,7 +215,10 @@ def _stage(room: WorkerRoom, name: str, fetched: Fetched, work: Callable[[HeldAt
     try:
         held = room.leases.hold(order.attempt_id, order.run_number)
         with _working(held):
+            if room.is_leaving and name != "upload":
+                held.stop_asked.set()
             _go_on(held)
+            held.has_begun = held.has_begun or name == "child"
             result = work(held)
     except BaseException as error:  # noqa: BLE001 - the process boundary: every end of an attempt has its edge
         fetched.stage_seconds[name] = time.monotonic() - begun
@@ -236,6 +246,12 @@ def _end(room: WorkerRoom, held: HeldAttempt | None, fetched: Fetched, error: Ba
     """Write the edge that ``error`` means for the recording, and clean up."""
     order = fetched.order
     verdict = _verdict_of(error)
+    # SIGBUS may have other causes than a full disk
+    was_full = not isinstance(error, ChildLostError)
+    if verdict.disk_full and room.scratch.was_filled_by_others(
+        order.attempt_id, order.scratch_bytes, was_full=was_full
+    ):
+        verdict = verdict.of_a_neighbour()
     try:
         if held is None or held.lost:
             return _report(fetched, Outcome.LOST, verdict)
@@ -314,4 +330,5 @@ def _report(
         error=None if verdict is None else verdict.error,
         measured_bytes=fetched.measured_bytes,
         stage_seconds=dict(fetched.stage_seconds),
+        again=verdict is not None and verdict.again and outcome in {Outcome.RELEASED, Outcome.PENDING},
     )

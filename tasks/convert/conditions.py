@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["is_machine_condition", "is_out_of_memory"]
+__all__ = ["is_disk_full", "is_machine_condition", "is_out_of_memory"]
 
 _MAX_CHAIN = 6
 _MEMORY_ERRNOS = frozenset({errno.ENOMEM, errno.EAGAIN})
+_DISK_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MEMORY_TEXTS = ("can't start new thread", "cannot allocate memory", "unable to allocate")
 
 # What a wrong name or offset inside a file provokes. Every other errno (a full or failing disk, a quota, a limit, a
@@ -31,6 +32,11 @@ def is_out_of_memory(error: BaseException) -> bool:
             if getattr(link, "errno", None) in _MEMORY_ERRNOS or any(part in text for part in _MEMORY_TEXTS):
                 return True
     return False
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether a disk or a quota was full anywhere in the chain."""
+    return any(isinstance(link, OSError) and link.errno in _DISK_ERRNOS for link in _chain(error))
 
 
 def is_machine_condition(error: BaseException) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 from uuid import UUID
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from contract.errors import LostLease
 from db.recordings import renew_attempts
@@ -42,6 +42,7 @@ class HeldAttempt:
     lost: bool = False
     stop_asked: threading.Event = field(default_factory=threading.Event)
     is_working: bool = True
+    has_begun: bool = False
     unwanted_since: float | None = None
 
     def may_write(self) -> None:
@@ -103,7 +104,7 @@ class LeaseKeeper:
         if known is not None:
             return known
         held = HeldAttempt(attempt_id, run_number)
-        self._renew([held])
+        self._renew_patiently(held)
         if held.lost:
             raise LostLease("the attempt's lease was over before its work began")
         with self._lock:
@@ -120,20 +121,42 @@ class LeaseKeeper:
         with self._lock:
             return self._held.get(attempt_id)
 
+    @property
+    def count(self) -> int:
+        """How many attempts this process holds."""
+        with self._lock:
+            return len(self._held)
+
     def drop(self, attempt_id: UUID) -> None:
         """Stop renewing an attempt."""
         with self._lock:
             self._held.pop(attempt_id, None)
 
-    def stop(self, attempt_ids: Collection[UUID] | None = None) -> None:
-        """Ask the work on these attempts, or on all, to end; one that has not begun ends when it does."""
+    def stop(self, attempt_ids: Collection[UUID] | None = None, *, unbegun_only: bool = False) -> None:
+        """Ask the work on these attempts, or on all, to end; one that has not begun ends when it does.
+
+        ``unbegun_only`` leaves alone those whose conversion has begun.
+        """
         with self._lock:
             for attempt_id in self._held.keys() if attempt_ids is None else attempt_ids:
                 held = self._held.get(attempt_id)
                 if held is None:
                     self._stopped_early[attempt_id] = time.monotonic()
-                else:
+                elif not (unbegun_only and held.has_begun):
                     held.stop_asked.set()
+
+    def _renew_patiently(self, held: HeldAttempt) -> None:
+        """Renew one attempt, again while Postgres restarts: the lease that its claim began bounds it."""
+        give_up = time.monotonic() + self._lease_s / 2
+        while True:
+            try:
+                self._renew([held])
+            except OperationalError:
+                if time.monotonic() >= give_up:
+                    raise
+                time.sleep(0.5)
+            else:
+                return
 
     def look_after_resting(self) -> None:
         """Let go of attempts whose flow is gone: between two stages nobody but us would ever end them. Cheap, asks no database."""

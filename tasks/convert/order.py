@@ -123,7 +123,8 @@ class ConvertedStore:
 class AttemptReport:
     """How an attempt ended, as the flow sees it. State and history are already in the database.
 
-    ``events_unusable``: the store has an events.tsv, and no row of it could be given a sample.
+    ``events_unusable``: the store has an events.tsv, and no row of it could be given a sample. ``again``: what ended it was
+    nothing of the recording's own and has perhaps passed, so that the run may try it again.
     """
 
     attempt_id: UUID
@@ -136,4 +137,5 @@ class AttemptReport:
     error: str | None = None
     measured_bytes: int | None = None
     events_unusable: bool = False
+    again: bool = False
     stage_seconds: Mapping[str, float] = field(default_factory=dict)

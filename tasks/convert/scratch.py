@@ -14,6 +14,7 @@ import logging
 import os
 import shutil
 import socket
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +28,11 @@ _LOG = logging.getLogger("zarrmill.worker")
 
 _PREFIX: Final = "worker-"
 _LOCK: Final = ".lock"
+_BLOCK_BYTES: Final = 512  # of st_blocks, whatever the file system's own are
+_NEARLY_FULL_BYTES: Final = 4 << 20
+_REMEMBERED_S: Final = (
+    60.0  # by the time one attempt is looked at, the folder of the one that filled the disk may be gone
+)
 _CANNOT_LOCK: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
@@ -36,6 +42,7 @@ class WorkerScratch:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._told: set[Path] = set()
+        self._full_at = float("-inf")
         name = str(uuid4())
         # Locked before it has the name by which others look at it: a sweeper never meets it unlocked.
         new = root / f".new-{name}"
@@ -53,6 +60,18 @@ class WorkerScratch:
     def of(self, attempt_id: UUID) -> Path:
         """The folder of an attempt."""
         return self.folder / str(attempt_id)
+
+    def was_filled_by_others(self, attempt_id: UUID, given_bytes: int, *, was_full: bool) -> bool:
+        """Whether the disk was full though this attempt had not taken more than the ``given_bytes`` it was promised.
+
+        ``was_full`` says that it certainly was; else it was when others found it so a moment ago, or when the rest of the
+        promise cannot be kept now.
+        """
+        used = _used_bytes(self.of(attempt_id))
+        disk = os.statvfs(self.folder)
+        if was_full or disk.f_bavail * disk.f_frsize < max(given_bytes - used, _NEARLY_FULL_BYTES):
+            self._full_at = time.monotonic()
+        return used <= given_bytes and time.monotonic() - self._full_at < _REMEMBERED_S
 
     def remove(self, attempt_id: UUID) -> None:
         """Remove an attempt's folder; what cannot be removed now is left for ``tend``."""
@@ -130,6 +149,16 @@ def _locked(path: Path) -> int:
     }
     os.write(handle, json.dumps(owner).encode())
     return handle
+
+
+def _used_bytes(folder: Path) -> int:
+    """What a folder takes on the disk; holes in sparse files take nothing."""
+    used = 0
+    for where, _folders, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                used += Path(where, name).lstat().st_blocks * _BLOCK_BYTES
+    return used
 
 
 def _boot_id() -> str:

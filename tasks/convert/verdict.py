@@ -10,17 +10,20 @@ from __future__ import annotations
 import re
 import signal
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from contract.codes import FailureCode, PendingReason
 from contract.errors import LostLease, NotNow, RecordingFailed
 from contract.redact import PATH, error_line, redact
-from tasks.convert.conditions import is_machine_condition, is_out_of_memory
+from tasks.convert.conditions import is_disk_full, is_machine_condition, is_out_of_memory
 
 __all__ = ["ChildExit", "Verdict", "VerdictKind", "classify", "classify_exit"]
 
 _MAX_TRACEBACK = 8_000
+_NEAR_ITS_LIMIT = (
+    0.9  # a process that held this much of what it was permitted and was killed by nobody we know ran out of memory
+)
 
 _BIOSIGIO_CODES = {
     "unsupported_format": FailureCode.UNSUPPORTED_FORMAT,
@@ -58,6 +61,10 @@ class Verdict:
         One redacted line for people: class and first line of the message.
     traceback
         For operators, bounded and redacted; never published.
+    disk_full
+        The scratch disk was full, perhaps by others: it counts only against a recording that took more than it was given.
+    again
+        Nothing that the recording did: it may be tried again in the same run.
     """
 
     kind: VerdictKind
@@ -66,6 +73,12 @@ class Verdict:
     counted: bool = False
     error: str | None = None
     traceback: str | None = None
+    disk_full: bool = False
+    again: bool = False
+
+    def of_a_neighbour(self) -> Verdict:
+        """The same verdict when it turns out that something else on the machine brought it about."""
+        return replace(self, counted=False, again=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +106,11 @@ class ChildExit:
     last_rss_bytes: int | None = None
     permitted_bytes: int = 0
 
+    @property
+    def is_near_its_limit(self) -> bool:
+        """Whether it last held nearly all that it was permitted."""
+        return self.last_rss_bytes is not None and 0 < _NEAR_ITS_LIMIT * self.permitted_bytes <= self.last_rss_bytes
+
 
 def classify(error: BaseException) -> Verdict:
     """The verdict for an exception of a conversion; called while it is live, so that its causes are seen."""
@@ -111,7 +129,9 @@ def classify(error: BaseException) -> Verdict:
             kind=VerdictKind.PENDING, reason=error.reason, counted=error.counted, error=said, traceback=trace
         )
     if isinstance(error, LostLease | KeyboardInterrupt):
-        return Verdict(kind=VerdictKind.RELEASED, reason=PendingReason.INFRA_FAILURE, error=line, traceback=trace)
+        return Verdict(
+            kind=VerdictKind.RELEASED, reason=PendingReason.INFRA_FAILURE, error=line, traceback=trace, again=True
+        )
     if is_out_of_memory(error):
         return Verdict(
             kind=VerdictKind.PENDING, reason=PendingReason.MEMORY_BUDGET, counted=True, error=line, traceback=trace
@@ -120,14 +140,26 @@ def classify(error: BaseException) -> Verdict:
     if code is not None:
         return Verdict(kind=VerdictKind.FAILED, code=code, error=_without_paths(line), traceback=trace)
     return Verdict(
-        kind=VerdictKind.PENDING, reason=PendingReason.INFRA_FAILURE, counted=True, error=line, traceback=trace
+        kind=VerdictKind.PENDING,
+        reason=PendingReason.INFRA_FAILURE,
+        counted=True,
+        error=line,
+        traceback=trace,
+        disk_full=is_disk_full(error),
     )
 
 
 def classify_exit(ended: ChildExit) -> Verdict:
     """The verdict for a child that died without a word."""
     rule = _exit_rule(ended)
-    return Verdict(kind=rule[0], reason=rule[1], counted=rule[2], error=rule[3])
+    return Verdict(
+        kind=rule[0],
+        reason=rule[1],
+        counted=rule[2],
+        error=rule[3],
+        disk_full=ended.signal == signal.SIGBUS,
+        again=rule[0] is VerdictKind.RELEASED,
+    )
 
 
 def _exit_rule(ended: ChildExit) -> tuple[VerdictKind, PendingReason, bool, str]:
@@ -144,8 +176,12 @@ def _exit_rule(ended: ChildExit) -> tuple[VerdictKind, PendingReason, bool, str]
     }
     if ended.killed_for is not None:
         return by_us.get(ended.killed_for, (released, infra, False, f"the conversion was ended for {ended.killed_for}"))
-    if ended.oom_kill_seen and ended.signal in {None, signal.SIGKILL}:
+    unknown = ended.signal is None and ended.exitcode is None
+    if ended.oom_kill_seen and (unknown or ended.signal == signal.SIGKILL):
         return pending, memory, True, f"the kernel ended the conversion for want of memory: {held}{permitted}"
+    if ended.is_near_its_limit and (unknown or ended.signal in {signal.SIGKILL, signal.SIGABRT}):
+        # a kernel that counts no kills, another control group's limit, or a C++ allocation that failed
+        return pending, memory, True, f"the conversion ended with its memory all but used up: {held}{permitted}"
     if ended.signal == signal.SIGBUS:
         # biosigIO's scratch is sparse mapped files: a full disk ends the process this way instead of with an error.
         return pending, infra, True, "the conversion was ended by SIGBUS: its scratch disk is full or failing"

@@ -7,16 +7,19 @@ first recording need not wait for the fork server.
 from __future__ import annotations
 
 import logging
+import signal
 import threading
-from typing import Any, Final
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from contract.errors import LostLease, Refused
-from db import recordings
-from infra.cluster import child_environment
+from db import drains, recordings
+from infra.cluster import child_environment, worker_identity
 from infra.database import engine
 from infra.home import private_folder
 from infra.settings import Settings, inherited_environment, load_settings
@@ -26,12 +29,16 @@ from tasks.convert.scratch import WorkerScratch
 from tasks.sources import open_source
 from tasks.sources.protocol import Source, SourceAddress
 
+if TYPE_CHECKING:
+    from types import FrameType
+
 __all__ = ["STAGES", "WorkerRoom", "dask_setup", "dask_teardown", "stage_key", "worker_room"]
 
 _LOG = logging.getLogger("zarrmill.worker")
 
 STAGES: Final = ("fetch", "convert", "upload")
 _TEND_EVERY_S: Final = 1.0
+_RELEASED_WITHIN_S: Final = 10.0  # a child is dead within 0.1 s, and then its edge is written
 
 
 def stage_key(stage: str, attempt_id: UUID) -> str:
@@ -54,6 +61,7 @@ class WorkerRoom:
         self._sources: dict[SourceAddress, Source] = {}
         self._sources_lock = threading.Lock()
         self._closed = threading.Event()
+        self._leaving = threading.Event()
         self.scratch.tend(lambda _attempt_id: True)  # the room that a killed predecessor took is needed now
         threading.Thread(target=self._tend, name="zarrmill-tend", daemon=True).start()
 
@@ -68,6 +76,44 @@ class WorkerRoom:
         """Stop renewing an attempt and remove its scratch folder."""
         self.leases.drop(attempt_id)
         self.scratch.remove(attempt_id)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether this process has been asked to end and begins nothing more."""
+        return self._leaving.is_set()
+
+    def leave(self) -> None:
+        """End in order: nothing begins any more, what runs may finish for the grace, then it is let go, uncounted.
+
+        Returns when nothing is held, or a little after the grace.
+        """
+        grace_s, name = self.settings.stop_grace_s, worker_identity().name
+        # Every flow must see it before one of its attempts is refused here, or it would send the next one.
+        told = self.leases.count > 0 and self._tell(
+            lambda c: drains.ask(c, worker=name, grace_s=grace_s, why="the worker was asked to end")
+        )
+        self._leaving.set()
+        self.leases.stop(unbegun_only=True)
+        if not self._wait_until_free(grace_s):
+            self.leases.stop()
+            self._wait_until_free(_RELEASED_WITHIN_S)
+        if told:
+            self._tell(lambda c: drains.undo(c, worker=name))
+
+    def _wait_until_free(self, timeout_s: float) -> bool:
+        give_up = time.monotonic() + timeout_s
+        while self.leases.count and time.monotonic() < give_up:
+            time.sleep(0.05)
+        return self.leases.count == 0
+
+    def _tell(self, statement: Callable[[Connection], object]) -> bool:
+        try:
+            with self.engine.begin() as c:
+                statement(c)
+        except SQLAlchemyError as error:
+            _LOG.warning("flows could not be told that this worker leaves: %s", type(error).__name__)
+            return False
+        return True
 
     def is_cancelled(self, key: str) -> bool:
         """Whether Dask has forgotten the task ``key`` that runs here, as it does when its client is gone."""
@@ -129,8 +175,9 @@ def worker_room(dask_worker: Any = None) -> WorkerRoom:
 
 
 def dask_setup(worker: Any) -> None:
-    """Make the room when the worker starts, and warm it up beside its start."""
+    """Make the room when the worker starts, and warm it up beside its start. Called in the main thread."""
     room = worker_room(worker)
+    _leave_when_asked(room, worker)
     threading.Thread(target=_warm_up, args=(room,), name="zarrmill-warm-up", daemon=True).start()
 
 
@@ -141,6 +188,23 @@ def dask_teardown(_worker: Any) -> None:
         room, _room = _room, None
     if room is not None:
         room.close()
+
+
+def _leave_when_asked(room: WorkerRoom, worker: Any) -> None:
+    """Answer the first SIGTERM or SIGINT by leaving in order; those after it say nothing new. SIGKILL is not ours to answer."""
+    asked = threading.Event()
+
+    def leave() -> None:
+        room.leave()
+        worker.loop.add_callback(worker.close, nanny=True, reason="the worker was asked to end")
+
+    def heard(_number: int, _frame: FrameType | None) -> None:
+        if not asked.is_set():
+            asked.set()
+            threading.Thread(target=leave, name="zarrmill-leave", daemon=True).start()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, heard)
 
 
 def _warm_up(room: WorkerRoom) -> None:

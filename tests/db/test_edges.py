@@ -302,6 +302,23 @@ def test_a_lone_death_is_forgiven_once_and_counted_then(bench: Bench, run: Run) 
     assert (state.attempts, state.reason) == (1, PendingReason.INFRA_FAILURE)
 
 
+def test_a_lone_recording_is_innocent_when_another_dataset_had_one_on_the_worker(bench: Bench, run: Run) -> None:
+    other = Bench(bench.engine)
+    its_run = other.start(pid=77)
+    other.apply(its_run, planned("01"))
+    worker = f"shared-by-two-{bench.dataset.pk}"
+    for _ in range(3):
+        lost = bench.claim(run, worker=worker, is_shared=True)
+        other.claim(its_run, worker=worker, is_shared=True)
+        with bench.begin() as c:
+            assert not recordings.was_alone(c, attempt_id=lost)
+        for one in (bench, other):
+            one.wait(seconds=1)  # each has a clock of its own
+        its_run = other.start(owner_is_gone=True, pid=its_run.number + 100)
+        run = bench.start(owner_is_gone=True, pid=run.number + 1)
+    assert (bench.state().attempts, other.state().attempts) == (0, 0)
+
+
 def test_neighbours_that_die_together_are_innocent(bench: Bench, run: Run) -> None:
     before = bench.states()
     for _ in range(4):

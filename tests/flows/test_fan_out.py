@@ -88,42 +88,6 @@ def test_recordings_are_converted_and_served_and_nothing_is_left_behind(
 
 INNOCENTS = ("i1", "i2", "i3", "i4", "i5", "i6")
 
-GUILTY: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str, Any, bool]] = {
-    # name: steps, changes of the order, outcome, reason or code, counted
-    "segfault": ([{"do": "segfault"}], {}, "pending", PendingReason.INFRA_FAILURE, True),
-    "sigkill": ([{"do": "signal", "number": 9}], {}, "pending", PendingReason.INFRA_FAILURE, True),
-    "sigbus": ([{"do": "signal", "number": 7}], {}, "pending", PendingReason.INFRA_FAILURE, True),
-    "hang": ([{"do": "sleep", "seconds": 60}], {"timeout_s": 1.0}, "pending", PendingReason.INFRA_FAILURE, True),
-    "gil": ([{"do": "hold_gil", "seconds": 60}], {"timeout_s": 1.0}, "pending", PendingReason.INFRA_FAILURE, True),
-    "disk": ([{"do": "disk_full"}], {}, "pending", PendingReason.INFRA_FAILURE, True),
-    "leak": ([{"do": "shared", "bytes": 2000 * MB}], {}, "pending", PendingReason.MEMORY_BUDGET, True),
-    "greedy": ([{"do": "allocate", "bytes": 3000 * MB}], {}, "pending", PendingReason.MEMORY_BUDGET, True),
-    "moved": ([{"do": "change_source"}], {}, "released", None, False),
-}
-
-
-def test_each_fault_is_blamed_on_the_guilty_recording_alone(client: Client, shop: Shop, settings: Settings) -> None:
-    for name in INNOCENTS:
-        shop.put(name, {"do": "sleep", "seconds": 0.3})
-    for name, (steps, *_rest) in GUILTY.items():
-        shop.put(name, *steps)
-    run = shop.begin()
-    reports = shop.convert(client, run, **{name: case[1] for name, case in GUILTY.items()})
-    for name, (_steps, _changes, outcome, reason, counted) in GUILTY.items():
-        report = reports[name]
-        assert (report.outcome, report.reason, report.counted) == (outcome, reason, counted), (name, report)
-        assert shop.state(name).attempts == int(counted), name
-        assert not shop.is_served(name)
-    for name in INNOCENTS:
-        assert reports[name].outcome == "done"
-        assert shop.state(name).attempts == 0
-        assert len(shop.attempts(name)) == 1
-    # Memory was tried again with all there is, and only the second try was counted.
-    assert [attempt.counted for attempt in shop.attempts("greedy")] in ([False, True], [True, False])
-    assert shop.reserved() == 0
-    wait_until(lambda: scratch_is_empty(settings), 90)
-    shop.end(run)
-
 
 def test_a_recording_that_needs_more_than_it_was_given_is_converted_alone_with_more(client: Client, shop: Shop) -> None:
     shop.put("big", {"do": "allocate", "bytes": 300 * MB})
@@ -155,29 +119,6 @@ def test_what_fits_no_worker_waits_uncounted_and_what_fits_no_machine_has_failed
     assert "4GiB" in str(later.last_error)
     assert reports["never"].code is FailureCode.RECORDING_TOO_LARGE
     assert shop.state("never").code is FailureCode.RECORDING_TOO_LARGE
-    shop.end(run)
-
-
-def test_a_worker_that_dies_takes_nobody_with_it_but_the_recording_that_kills_it_alone(
-    client: Client, shop: Shop, settings: Settings
-) -> None:
-    waiting = settings.home / "go"
-    for name in INNOCENTS:
-        shop.put(name, {"do": "sleep", "seconds": 0.2})
-    shop.put("killer", {"do": "kill_worker"})
-    run = shop.begin()
-    reports = shop.convert(client, run)
-    assert not waiting.exists()
-    assert {name: reports[name].outcome for name in INNOCENTS} == dict.fromkeys(INNOCENTS, "done")
-    assert [shop.state(name).attempts for name in INNOCENTS] == [0] * len(INNOCENTS)
-    assert (reports["killer"].outcome, reports["killer"].reason, reports["killer"].counted) == (
-        "pending",
-        PendingReason.INFRA_FAILURE,
-        True,
-    )
-    assert shop.state("killer").attempts == 1
-    assert len(shop.attempts("killer")) == 2
-    assert shop.reserved() == 0
     shop.end(run)
 
 
@@ -244,7 +185,7 @@ def test_two_runs_share_a_host_without_taking_more_than_it_has(client: Client, e
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(180)
+        thread.join(400)
     assert outcomes == [{"done"}, {"done"}]
     assert (
         max(attempt.permitted_bytes for shop in shops for name in shop.steps for attempt in shop.attempts(name))

@@ -40,6 +40,7 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
         "ZARRMILL_MEMORY_HEADROOM": "0.25",
         "ZARRMILL_PUBLISH_EVERY_S": "60",
         "ZARRMILL_RECORDING_TIMEOUT_S": "1800.5",
+        "ZARRMILL_STOP_GRACE_S": "25",
         "ZARRMILL_CALLBACK_URL": "https://api.example.org/ready",
         "ZARRMILL_CALLBACK_TOKEN": _SECRET,
         "AWS_ENDPOINT_URL": "https://s3.example.org",

@@ -129,3 +129,12 @@ _KEPT: list[bytes] = []
 def keep(size_bytes: int) -> None:
     """Leave memory behind, as an allocator or a cache does."""
     _KEPT.append(b"x" * size_bytes)
+
+
+def read_slowly(path: str, seconds: float) -> tuple[int, float, float]:
+    """Hold a file open for a while; the process, and from when to when by a clock that all processes share."""
+    began = time.monotonic()
+    with Path(path).open("rb") as file:
+        file.read()
+        time.sleep(seconds)
+    return os.getpid(), began, time.monotonic()

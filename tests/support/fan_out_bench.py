@@ -149,7 +149,7 @@ class Shop:
             "projected_bytes": 64 * MB,
             "permitted_bytes": 96 * MB,
             "scratch_bytes": 1 * MB,
-            "timeout_s": 30.0,
+            "timeout_s": 200.0,
             "updated_utc": "2026-01-01T00:00:00Z",
         }
         return ConversionOrder(**(values | more))

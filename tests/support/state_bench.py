@@ -116,8 +116,16 @@ class Bench:
             return recordings.apply_plan(c, dataset=self.dataset, run=run, rows=rows)
 
     def claim(
-        self, run: Run, name: str = "01", *, worker: str = "w1", attempt_id: UUID | None = None, **more: int
+        self,
+        run: Run,
+        name: str = "01",
+        *,
+        worker: str = "w1",
+        attempt_id: UUID | None = None,
+        is_shared: bool = False,
+        **more: int,
     ) -> UUID:
+        """Claim a recording for a worker of this test alone, or for one that other datasets share."""
         attempt = attempt_id or uuid4()
         recording = self.state(name).id
         with self.begin() as c:
@@ -126,7 +134,7 @@ class Bench:
                 run=run,
                 recording_id=recording,
                 attempt_id=attempt,
-                worker=worker,
+                worker=worker if is_shared else f"{worker}/{self.dataset.pk}",
                 route="memory",
                 **({"projected_bytes": 10, "permitted_bytes": 20} | more),
             )

@@ -52,6 +52,16 @@ CREATE TABLE datasets (
 
 CREATE INDEX ix_datasets_target_source ON datasets (target, source);
 
+CREATE TABLE drains (
+    worker TEXT NOT NULL,
+    grace_s DOUBLE PRECISION NOT NULL,
+    why TEXT,
+    asked_at TIMESTAMP WITH TIME ZONE DEFAULT zarrmill_now() NOT NULL,
+    CONSTRAINT pk_drains PRIMARY KEY (worker),
+    CONSTRAINT ck_drains_worker CHECK (worker <> ''),
+    CONSTRAINT ck_drains_grace CHECK (grace_s >= 0)
+);
+
 CREATE TABLE hosts (
     key TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -236,6 +246,8 @@ CREATE INDEX ix_attempts_measured ON attempts (format, route, ended_at) WHERE me
 CREATE INDEX ix_attempts_recording_pk_ordinal ON attempts (recording_pk, ordinal);
 
 CREATE INDEX ix_attempts_run_id ON attempts (run_id);
+
+CREATE INDEX ix_attempts_worker ON attempts (worker) WHERE outcome IN ('converting', 'released', 'expired');
 
 CREATE UNIQUE INDEX uq_attempts_one_counted ON attempts (recording_pk, run_id) WHERE counted;
 

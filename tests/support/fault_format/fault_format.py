@@ -56,7 +56,7 @@ def _act(step: dict[str, Any], primary: Path) -> None:
         case "sleep":
             time.sleep(step["seconds"])
         case "wait":
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 280
             while not Path(step["for"]).exists():
                 if time.monotonic() > deadline:
                     raise TimeoutError(step["for"])
@@ -74,6 +74,15 @@ def _act(step: dict[str, Any], primary: Path) -> None:
         case "signal":
             os.kill(os.getpid(), step["number"])
             time.sleep(30)
+        case "exit":
+            os._exit(step["code"])
+        case "leak":
+            while True:
+                _KEPT.append(bytearray(b"x" * (32 << 20)))
+                time.sleep(0.02)
+        case "enter_group":
+            # A control group with a memory limit of its own, made by the test.
+            Path(step["procs"]).write_text(str(os.getpid()))
         case "segfault":
             ctypes.string_at(8)
         case "kill_worker":
@@ -82,6 +91,8 @@ def _act(step: dict[str, Any], primary: Path) -> None:
             worker = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
             os.kill(worker, signal.SIGKILL)
             time.sleep(30)
+        case "fill":
+            _fill(primary.parent / "fill", step)
         case "disk_full":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         case "change_source":
@@ -91,6 +102,20 @@ def _act(step: dict[str, Any], primary: Path) -> None:
             ctypes.PyDLL(None).sleep(int(step["seconds"]))
         case other:
             raise ValueError(other)
+
+
+def _fill(path: Path, step: dict[str, Any]) -> None:
+    """Take this much of the scratch disk; when there is no more, say so, wait until told, and fail as any writer would."""
+    try:
+        with path.open("wb", buffering=0) as file:
+            for _ in range(step["bytes"] >> 16):
+                file.write(b"x" * (1 << 16))
+    except OSError:
+        if "until" in step:
+            Path(step["until"]).with_name("full").touch()
+            while not Path(step["until"]).exists():
+                time.sleep(0.02)
+        raise
 
 
 _KEPT: list[bytearray] = []

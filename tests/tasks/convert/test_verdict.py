@@ -11,7 +11,7 @@ from biosigio import exceptions as engine
 
 from contract.codes import FailureCode, PendingReason
 from contract.errors import LostLease, NotNow, RecordingFailed
-from tasks.convert.verdict import ChildExit, VerdictKind, classify, classify_exit
+from tasks.convert.verdict import ChildExit, Verdict, VerdictKind, classify, classify_exit
 
 FAILED, PENDING, RELEASED = VerdictKind.FAILED, VerdictKind.PENDING, VerdictKind.RELEASED
 INFRA, MEMORY = PendingReason.INFRA_FAILURE, PendingReason.MEMORY_BUDGET
@@ -68,6 +68,17 @@ EXITS = [
     (ChildExit(signal=15, killed_for="cancelled"), RELEASED, INFRA, False),
     (ChildExit(killed_for="fork_server"), RELEASED, INFRA, False),
     (ChildExit(signal=9, oom_kill_seen=True), PENDING, MEMORY, True),
+    (ChildExit(signal=9, exitcode=-9, last_rss_bytes=90, permitted_bytes=100), PENDING, MEMORY, True),
+    (ChildExit(signal=9, exitcode=-9, last_rss_bytes=89, permitted_bytes=100), PENDING, INFRA, True),
+    (ChildExit(signal=9, exitcode=-9, last_rss_bytes=0, permitted_bytes=0), PENDING, INFRA, True),
+    (ChildExit(last_rss_bytes=95, permitted_bytes=100), PENDING, MEMORY, True),
+    (ChildExit(signal=signal.SIGABRT, last_rss_bytes=95, permitted_bytes=100), PENDING, MEMORY, True),
+    (ChildExit(signal=signal.SIGABRT, last_rss_bytes=5, permitted_bytes=100), PENDING, INFRA, True),
+    (ChildExit(signal=signal.SIGSEGV, last_rss_bytes=95, permitted_bytes=100), PENDING, INFRA, True),
+    (ChildExit(signal=signal.SIGBUS, last_rss_bytes=95, permitted_bytes=100), PENDING, INFRA, True),
+    (ChildExit(exitcode=1, oom_kill_seen=True), PENDING, INFRA, True),
+    (ChildExit(oom_kill_seen=True), PENDING, MEMORY, True),
+    (ChildExit(signal=9, killed_for="timeout", oom_kill_seen=True), PENDING, INFRA, True),
     (ChildExit(signal=9), PENDING, INFRA, True),
     (ChildExit(signal=signal.SIGBUS), PENDING, INFRA, True),
     (ChildExit(signal=signal.SIGBUS, oom_kill_seen=True), PENDING, INFRA, True),
@@ -86,6 +97,36 @@ def test_a_child_that_died_never_condemns_its_recording(
     verdict = classify_exit(ended)
     assert (verdict.kind, verdict.reason, verdict.counted, verdict.code) == (kind, reason, counted, None)
     assert verdict.error
+
+
+def test_what_only_released_it_may_be_tried_again_in_the_same_run() -> None:
+    assert [case[0] for case in EXITS if classify_exit(case[0]).again] == [
+        case[0] for case in EXITS if case[1] is RELEASED
+    ]
+    assert [case[0] for case in EXCEPTIONS if classify(case[0]).again] == [
+        case[0] for case in EXCEPTIONS if case[1] is RELEASED
+    ]
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        classify(OSError(errno.ENOSPC, "x")),
+        classify(OSError(errno.EDQUOT, "x")),
+        classify(caused(engine.FileReadError("x"), OSError(errno.ENOSPC, "x"))),
+        classify_exit(ChildExit(signal=signal.SIGBUS)),
+    ],
+)
+def test_a_full_disk_counts_only_against_who_took_more_than_it_was_given(verdict: Verdict) -> None:
+    assert (verdict.disk_full, verdict.counted, verdict.again) == (True, True, False)
+    of_a_neighbour = verdict.of_a_neighbour()
+    assert (of_a_neighbour.counted, of_a_neighbour.again) == (False, True)
+    assert of_a_neighbour.reason is INFRA
+
+
+def test_other_trouble_is_no_full_disk() -> None:
+    assert not classify(OSError(errno.EIO, "x")).disk_full
+    assert not classify_exit(ChildExit(signal=signal.SIGSEGV)).disk_full
 
 
 def test_a_verdict_carries_no_local_path_and_no_secret() -> None:

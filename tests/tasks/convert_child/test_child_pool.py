@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -208,14 +209,35 @@ def test_an_idle_child_that_died_is_not_used() -> None:
         pool.close()
 
 
-def test_four_threads_of_children_lose_no_exit_code_and_no_descriptor(pool: ChildPool) -> None:
+def test_a_file_is_never_read_by_two_calls_at_once_in_one_process(pool: ChildPool, tmp_path: Path) -> None:
+    """pyedflib, told to open a file that it has open, spoils the first reader's samples without a word."""
+    file = tmp_path / "signal.edf"
+    file.write_bytes(b"x" * 1000)
+    reads: list[tuple[int, float, float]] = []
+
+    def read() -> None:
+        reads.extend(call(pool, "read_slowly", str(file), 0.05).value for _ in range(4))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(reads) == 16
+    assert len({pid for pid, _began, _ended in reads}) > 1, "some were side by side"
+    for pid in {pid for pid, _began, _ended in reads}:
+        spans = sorted((began, ended) for each, began, ended in reads if each == pid)
+        assert all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
+
+
+def test_a_thousand_children_of_four_threads_lose_no_exit_code_and_no_descriptor(pool: ChildPool) -> None:
     lost(pool, "exit_with", 1, permitted_bytes=600 * MB)
     before = len(list(Path("/proc/self/fd").iterdir()))
     wrong: list[object] = []
 
     def many(offset: int) -> None:
-        for number in range(50):
-            code = (offset * 50 + number) % 120 + 1
+        for number in range(250):
+            code = (offset * 250 + number) % 120 + 1
             kind, argument, expected = ("exit_with", code, code) if number % 3 else ("die_by", 9, -9)
             ended = lost(pool, kind, argument, permitted_bytes=600 * MB).exit
             if ended.exitcode != expected:

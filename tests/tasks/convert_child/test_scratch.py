@@ -124,3 +124,24 @@ def test_a_removal_that_did_not_get_to_its_end_is_taken_up_again(tmp_path: Path)
     assert not half.exists()
     assert foreign.is_dir()
     scratch.close()
+
+
+def test_a_full_disk_is_others_doing_when_an_attempt_took_no_more_than_it_was_given(tmp_path: Path) -> None:
+    scratch = WorkerScratch(tmp_path)
+    modest, greedy, later = uuid4(), uuid4(), uuid4()
+    for attempt_id, size in ((modest, 1000), (greedy, 3_000_000), (later, 1000)):
+        (scratch.make(attempt_id) / "file").write_bytes(b"x" * size)
+    assert not scratch.was_filled_by_others(modest, 1_000_000, was_full=False), "there is room on this disk"
+    assert not scratch.was_filled_by_others(greedy, 1_000_000, was_full=True)
+    assert scratch.was_filled_by_others(modest, 1_000_000, was_full=True)
+    assert scratch.was_filled_by_others(later, 1_000_000, was_full=False), "another has just met a full disk"
+    assert not scratch.was_filled_by_others(greedy, 1_000_000, was_full=False)
+    scratch.close()
+
+
+def test_a_promise_that_the_disk_cannot_keep_is_no_fault_of_the_attempt(tmp_path: Path) -> None:
+    scratch = WorkerScratch(tmp_path)
+    attempt_id = uuid4()
+    scratch.make(attempt_id)
+    assert scratch.was_filled_by_others(attempt_id, 1 << 60, was_full=False)
+    scratch.close()
