@@ -18,7 +18,6 @@ from prefect.client.schemas.filters import (
     TaskRunFilterStateType,
 )
 from prefect.client.schemas.objects import StateType
-from prefect.exceptions import PrefectException
 from prefect.states import Crashed
 
 if TYPE_CHECKING:
@@ -43,8 +42,6 @@ def crash_left(tag: str) -> None:
 
     For the holder of the dataset, before its own flow run begins: no other run can then be at work. Trouble is only logged.
     """
-    import httpx
-
     of_dataset = FlowRunFilter(
         tags=FlowRunFilterTags(all_=[tag]),
         state=FlowRunFilterState(type=FlowRunFilterStateType(any_=_AT_WORK)),
@@ -58,5 +55,5 @@ def crash_left(tag: str) -> None:
                     client.set_task_run_state(stage.id, Crashed(message=_WHY), force=True)
                 client.set_flow_run_state(left.id, Crashed(message=_WHY), force=True)
                 log.info("the flow run %s of a command that was killed is set to Crashed", left.name)
-    except (httpx.HTTPError, PrefectException) as error:
+    except Exception as error:  # noqa: BLE001 - Prefect's states are advice: no trouble with them may stop a run
         log.warning("flow runs of killed commands could not be ended in Prefect: %s", type(error).__name__)
