@@ -23,7 +23,7 @@ from flows.fleet import Fleet, FleetWorker
 from flows.in_flight import InFlight, Stages
 from flows.ledger import Request
 from flows.request import MemoryInUse, ProgressEvent, RecordingStarted
-from flows.shares import HostShares
+from flows.shares import HostShares, Usable
 from flows.unreported import in_transaction
 from infra.cluster import conversions_in_line
 from tasks.convert.attempt import Assignment
@@ -39,7 +39,7 @@ __all__ = ["Dispatch"]
 _LOG = logging.getLogger("zarrmill.flow")
 _MORE_MEMORY: Final = 1.25  # less than a quarter more is not worth another try
 
-_NOTHING: Final = Part(memory_bytes=0, scratch_bytes=0, slots=0)
+_NOTHING: Final = Usable(memory_bytes=0, scratch_bytes=0, slots=0)
 
 
 @dataclass(kw_only=True)
@@ -285,8 +285,8 @@ class Dispatch:
             return
         waiting = len(self.admission)
 
-        def look(c: Connection) -> tuple[list[Drain], Mapping[str, Part]]:
-            usable: Mapping[str, Part] = {}
+        def look(c: Connection) -> tuple[list[Drain], Mapping[str, Usable]]:
+            usable: Mapping[str, Usable] = {}
             if shares is not None:
                 usable = shares.usable(
                     c,
@@ -299,7 +299,7 @@ class Dispatch:
 
         self._drains, usable = in_transaction(self.engine, look)
         for worker in workers:
-            whole = Part(
+            whole = Usable(
                 memory_bytes=worker.capacity.memory_bytes,
                 scratch_bytes=worker.capacity.scratch_bytes,
                 slots=worker.capacity.slots,
