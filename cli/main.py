@@ -185,6 +185,43 @@ def adopt(
 
 
 @app.command()
+def republish(
+    dataset: DatasetArgument,
+    to: Target = DEFAULT_TARGET,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Bring what stores and documents say of their dataset up to date.
+
+    DOI, licence, citation, HED version and address are written into each store's root and into the documents. No signal is
+    touched and nothing is converted.
+    """
+    with boundary(verbose=verbose, as_json=as_json):
+        from cli.held_work import republish_dataset
+
+        republish_dataset(dataset, target=to, as_json=as_json, verbose=verbose)
+
+
+@app.command("reconcile-objects")
+def reconcile_objects(
+    dataset: DatasetArgument,
+    to: Target = DEFAULT_TARGET,
+    execute: Annotated[bool, typer.Option("--execute", help="Mend what differs; without it, only tell it.")] = False,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compare what stands at the target with what should.
+
+    A damaged store leaves the index and is due again; objects and stores that nothing names are removed. Dry unless
+    --execute is given.
+    """
+    with boundary(verbose=verbose, as_json=as_json):
+        from cli.held_work import reconcile_dataset
+
+        reconcile_dataset(dataset, target=to, execute=execute, as_json=as_json, verbose=verbose)
+
+
+@app.command()
 def status(
     dataset: Annotated[
         str | None,

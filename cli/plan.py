@@ -91,6 +91,8 @@ def _row_line(row: PreviewRow) -> str:
     memory = f", projected {format_bytes(row.projected_bytes)} of memory" if row.projected_bytes is not None else ""
     more = len(row.changed) - _CHANGED_SHOWN
     changed = ", ".join(row.changed[:_CHANGED_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    if row.copy_of is not None:
+        return f"{row.path}  {format_bytes(row.size_bytes)}  (renamed: copied from the store of {row.copy_of})"
     reason = f"{row.why}: {changed}" if changed else f"{row.why}"
     return f"{row.path}  {format_bytes(row.size_bytes)}{memory}  ({reason})"
 

@@ -18,6 +18,7 @@ from db.measurements import kinds_measured
 from flows.fan_out import fan_out
 from flows.interim import InterimPublisher
 from flows.orders import durations, learnt_kinds, orders
+from flows.renames import copy_renamed_stores
 from flows.request import Published as PublishedEvent
 from flows.request import RecordingEnded, StageChanged, Started
 from flows.summary import summarise
@@ -39,9 +40,17 @@ if TYPE_CHECKING:
     from tasks.plan.planned import PlannedRecording
     from tasks.publish.dataset import Published
 
-__all__ = ["Tally", "carry_out"]
+__all__ = ["Instead", "Tally", "carry_out"]
 
 log = logging.getLogger("zarrmill.flows.conversion")
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """Work on a dataset that is held, other than converting: the stage's name, and what says whether it wrote anything."""
+
+    stage: str
+    work: Callable[[Session], bool]
 
 
 @dataclass(slots=True)
@@ -49,6 +58,7 @@ class Tally:
     """How the attempts of one run ended."""
 
     converted: list[str] = field(default_factory=list)
+    copied: list[str] = field(default_factory=list)
     failed: dict[str, AttemptReport] = field(default_factory=dict)
     pending: dict[str, AttemptReport] = field(default_factory=dict)
     workers_lost: int = 0
@@ -89,6 +99,7 @@ def carry_out(
     client: Callable[[], Client],
     *,
     stage: Callable[[str, Callable[[], None]], None],
+    instead: Instead | None = None,
 ) -> RunSummary:
     """Convert, publish and end the run; how the dataset then stands.
 
@@ -98,6 +109,8 @@ def carry_out(
         Gives the cluster when the first conversion needs it.
     stage
         Runs one named part of the work; a Prefect task run where there is Prefect.
+    instead
+        Is done in the place of converting; what is due stays due.
 
     Raises
     ------
@@ -109,8 +122,14 @@ def carry_out(
     to_convert = session.plan.of(PlannedAction.CONVERT)
     session.on_event(_started(session, to_convert))
     deliver_due(session.engine, session.settings)
-    if to_convert and session.stop.state == "go":
+    done_instead = False
+    if instead is not None:
+        _note_stage(session, instead.stage)
+        done_instead = instead.work(session)
+    elif to_convert and session.stop.state == "go":
         _note_stage(session, "converting")
+        tally.copied.extend(copy_renamed_stores(session))
+    if instead is None and len(tally.copied) < len(to_convert) and session.stop.state == "go":
         stage("convert-recordings", lambda: _convert(session, client(), tally))
     session.check_lease()
     done: list[Published] = []
@@ -124,8 +143,10 @@ def carry_out(
     return summarise(
         session,
         converted=len(tally.converted),
-        changed=published.changed or bool(tally.converted or published.removed) or catalog_changed,
-        notes=(*_disclosures(published), *notes),
+        changed=published.changed
+        or bool(tally.converted or tally.copied or published.removed or done_instead)
+        or catalog_changed,
+        notes=(*_copies(tally), *_disclosures(published), *notes),
         seconds=time.monotonic() - began,
     )
 
@@ -135,8 +156,8 @@ def _started(session: Session, to_convert: tuple[PlannedRecording, ...]) -> Star
         dataset_id=session.dataset.dataset_id,
         run_number=session.run.number,
         discovered=len(session.plan.recordings),
-        to_convert=len(to_convert),
-        bytes=sum(planned.recording.size_bytes for planned in to_convert),
+        to_convert=sum(planned.copy_of is None for planned in to_convert),
+        bytes=sum(planned.recording.size_bytes for planned in to_convert if planned.copy_of is None),
     )
 
 
@@ -249,7 +270,7 @@ def _end(session: Session, tally: Tally, published: Published) -> None:
     report = RunReport(
         commit=session.survey.commit,
         discovered_count=len(session.plan.recordings),
-        converted=tuple(sorted(tally.converted)),
+        converted=tuple(sorted((*tally.converted, *tally.copied))),
         failed=tally.unsuccessful,
         data_failures=tuple(_failure(tally.failed[path], tally.zarrs[path]) for path in sorted(tally.failed)),
         pending_count=published.coverage.pending,
@@ -287,6 +308,13 @@ def _failure(report: AttemptReport, zarr: str) -> FailureEntry:
         detail=report.error,
         attempts=0,
     )
+
+
+def _copies(tally: Tally) -> tuple[str, ...]:
+    if not tally.copied:
+        return ()
+    some = "recording was" if len(tally.copied) == 1 else "recordings were"
+    return (f"{len(tally.copied)} {some} only renamed; their stores were copied within the target",)
 
 
 def _disclosures(published: Published) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tasks.plan.planned import PlannedRecording
     from tasks.plan.projection import Projection
 
-__all__ = ["durations", "learnt_kinds", "orders", "projection_of"]
+__all__ = ["durations", "learnt_kinds", "orders", "projection_of", "provenance_of"]
 
 
 def learnt_kinds(c: Connection) -> Mapping[tuple[str, str], Learnt]:
@@ -99,7 +99,7 @@ def orders(
             source=surveyed.source.address,
             inputs=one.inputs,
             fingerprint=_fingerprint(one.fingerprint, run.versions),
-            provenance=_provenance(surveyed, dataset, store_url(base, recording.zarr)),
+            provenance=provenance_of(surveyed, dataset, store_url(base, recording.zarr)),
             target=surveyed.target.url,
             route=needs.route,
             projected_bytes=needs.projected_bytes,
@@ -117,7 +117,8 @@ def _fingerprint(source: str, versions: Versions) -> Fingerprint:
     return Fingerprint(source=source, options=versions.options, engine=versions.engine, biosigio=versions.biosigio)
 
 
-def _provenance(surveyed: Survey, dataset: Dataset, contract_url: str) -> Provenance:
+def provenance_of(surveyed: Survey, dataset: Dataset, contract_url: str) -> Provenance:
+    """What a store made now says of itself."""
     facts = surveyed.facts
     return Provenance(
         dataset_id=dataset.dataset_id,

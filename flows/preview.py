@@ -93,6 +93,7 @@ def _preview_row(
         action=one.action.value,
         why=_why(one, standing),
         changed=tuple(str(change) for change in one.changed),
+        copy_of=one.copy_of.path if one.copy_of is not None else None,
         size_bytes=one.recording.size_bytes,
         projected_bytes=needs.projected_bytes if needs else None,
         scratch_bytes=needs.scratch_bytes if needs else None,

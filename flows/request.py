@@ -103,6 +103,8 @@ class PreviewRow:
         Value of ``contract.codes.WhyDue`` for a conversion; code or reason for what fails or waits.
     changed
         Inputs that were added, removed or changed since the store was made, when the source is the reason.
+    copy_of
+        For a recording that was only renamed: its former path, whose store is copied instead of converting.
     projected_bytes, scratch_bytes
         Peak memory and scratch disk of the conversion; None for anything but a conversion.
     floor_bytes
@@ -119,6 +121,7 @@ class PreviewRow:
     action: str
     why: str | None = None
     changed: tuple[str, ...] = ()
+    copy_of: str | None = None
     size_bytes: int = 0
     projected_bytes: int | None = None
     scratch_bytes: int | None = None

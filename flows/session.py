@@ -20,7 +20,7 @@ from tasks.callback import RunReport, enqueue, enqueue_converting, failed_body
 from tasks.publish.repair import repair_intents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from sqlalchemy import Engine
     from sqlalchemy.exc import SQLAlchemyError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from flows.survey import Survey
     from infra.settings import Settings
     from tasks.plan.planned import Plan
+    from tasks.publish.live import LostStore
 
 __all__ = ["Opening", "Session", "hold"]
 
@@ -44,7 +45,10 @@ _RENEW_EVERY_S = leases.LEASE_S / 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What a run is opened with."""
+    """What a run is opened with.
+
+    ``find_lost`` is asked, once the dataset is held, which of its stores do not stand as they should; they are due again.
+    """
 
     settings: Settings
     engine: Engine
@@ -52,6 +56,7 @@ class Opening:
     survey: Survey
     on_event: Callable[[ProgressEvent], None]
     stop: StopSignal
+    find_lost: Callable[[Dataset], Collection[LostStore]] = lambda _dataset: ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -146,7 +151,7 @@ def _acquire(opening: Opening, dataset: Dataset, ownership: Ownership) -> Run:
 
 def _prepare(opening: Opening, dataset: Dataset, run: Run, ownership: Ownership) -> Session:
     engine = opening.engine
-    untrusted = repair_intents(engine, opening.survey.target, dataset)
+    untrusted = (*repair_intents(engine, opening.survey.target, dataset), *opening.find_lost(dataset))
     # again, now that nobody else changes anything
     planned = make_plan(engine, opening.survey, dataset, opening.request, opening.settings, untrusted=untrusted)
     with engine.begin() as c:
@@ -155,7 +160,7 @@ def _prepare(opening: Opening, dataset: Dataset, run: Run, ownership: Ownership)
         enqueue_converting(c, run=run, dataset=dataset)
     for sentence in opening.survey.notes:
         opening.on_event(Note(sentence=sentence))
-    given = {each.name: getattr(opening, each.name) for each in fields(opening)}
+    given = {each.name: getattr(opening, each.name) for each in fields(opening) if each.name != "find_lost"}
     return Session(**given, dataset=dataset, run=run, plan=planned, ownership=ownership)
 
 

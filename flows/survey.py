@@ -21,6 +21,7 @@ from infra.storage import open_target
 from tasks.bids.dataset_facts import dataset_facts
 from tasks.bids.discovery import discover_source
 from tasks.plan.fingerprint import options_fingerprint
+from tasks.plan.renames import copyable, with_renames
 from tasks.plan.worklist import plan
 from tasks.publish.live import compare_live, refuse_foreign
 from tasks.sources import SourceAddress, open_source
@@ -191,10 +192,13 @@ def make_plan(
         largest_worker_bytes=max(settings.largest_worker_bytes or 0, host_memory().limit_bytes),
     )
     changed = made.source_changed_ids()
-    if not changed:
+    current = {column: getattr(versions, column) for column in request.rebuild_on}
+    gone = () if request.mode == "full" else copyable(made, states, versions=current, lost=lost)
+    if not changed and not gone:
         return made
     with engine.connect() as c:
-        return made.with_changes(recordings.inputs(c, recording_ids=changed))
+        former = recordings.inputs(c, recording_ids=(*changed, *(state.id for state in gone)))
+    return with_renames(made.with_changes(former), gone, former)
 
 
 def _missing(

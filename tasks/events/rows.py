@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tasks.events.parse import Events
 
-__all__ = ["event_rows", "have_a_sample", "open_rows", "read_rows"]
+__all__ = ["event_rows", "have_a_sample", "open_rows", "read_rows", "renamed_rows"]
 
 _ENTITIES = {"subject": "sub", "session": "ses", "task": "task", "run": "run"}
 
@@ -45,10 +45,28 @@ def event_rows(
     names = [*FIXED_COLUMNS, *events.others]
     arrays = [pa.array(columns[name], type=kinds[FIXED_COLUMNS.get(name, "dictionary")]) for name in names]
     table = pa.table(arrays, names=names)
+    return _stream(table), count
+
+
+def _stream(table: Any) -> bytes:
+    import pyarrow as pa
+
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_table(table)
-    return sink.getvalue().to_pybytes(), count
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def renamed_rows(data: bytes, *, zarr: str, entities: Mapping[str, str]) -> bytes:
+    """The rows of a store as they are under another name: its path and entities changed, nothing else."""
+    import pyarrow as pa
+
+    table = read_rows(data)
+    said = {"store_path": zarr, **{name: entities.get(entity) for name, entity in _ENTITIES.items()}}
+    for name, value in said.items():
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, pa.array([value] * table.num_rows, type=pa.string()))
+    return _stream(table)
 
 
 def read_rows(data: bytes) -> Any:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contract.codes import FailureCode, WhyDue
     from tasks.bids.recording import DiscoveredRecording
 
-__all__ = ["InputChange", "Plan", "PlannedAction", "PlannedRecording", "Total"]
+__all__ = ["CopyOf", "InputChange", "Plan", "PlannedAction", "PlannedRecording", "Total"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,15 @@ class InputChange:
 
     def __str__(self) -> str:
         return f"{self.path.rpartition('/')[2]} {self.how}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyOf:
+    """The recording, gone from the source, whose store a renamed one takes."""
+
+    recording_id: int
+    path: str
+    zarr: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +61,8 @@ class PlannedRecording:
         Known, and its inputs are others than when it was last planned.
     changed
         Which inputs, once ``Plan.with_changes`` was told the former ones.
+    copy_of
+        For a CONVERT that need only copy a store; None for any other.
     """
 
     recording: DiscoveredRecording
@@ -64,6 +75,7 @@ class PlannedRecording:
     settled: bool = False
     source_changed: bool = False
     changed: tuple[InputChange, ...] = ()
+    copy_of: CopyOf | None = None
 
     def row(self) -> PlannedRow:
         """The row that ``db.apply.apply_plan`` takes."""

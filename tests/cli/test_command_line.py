@@ -20,7 +20,21 @@ from cli.worker import run_worker
 from contract.codes import PendingReason
 from contract.errors import Busy, LostLease, NothingPublished, NotNow, Refused
 
-COMMANDS = ("plan", "convert", "adopt", "status", "why", "memory", "serve", "demo", "clean", "worker", "version")
+COMMANDS = (
+    "plan",
+    "convert",
+    "adopt",
+    "republish",
+    "reconcile-objects",
+    "status",
+    "why",
+    "memory",
+    "serve",
+    "demo",
+    "clean",
+    "worker",
+    "version",
+)
 HEAVY = (
     "alembic", "biosigio", "dask", "distributed", "fastapi", "h5py", "matplotlib", "mne", "numpy", "pandas", "prefect", "psycopg", "pyarrow",
     "pydantic", "pyedflib", "rich", "scipy", "sqlalchemy", "uvicorn", "zarr",

@@ -164,6 +164,72 @@ def test_a_dataset_whose_state_was_lost_is_taken_over_and_carried_while_the_sour
         postgres_server.drop_database("empty_state")
 
 
+def test_a_new_licence_reaches_every_store_and_damage_is_told_and_mended(changing: Changing) -> None:
+    changing.convert()
+    before = changing.served.files()
+    description = json.loads((changing.folder / "dataset_description.json").read_text())
+    (changing.folder / "dataset_description.json").write_text(json.dumps({**description, "License": "CC0"}))
+    done = changing.zarrmill.run("republish", "xx000042", "--json").lines[-1]
+    assert (done["roots"]["written"], done["summary"]["stores"], done["summary"]["converted"]) == (7, 7, 0)
+    assert changing.served.index["license"] == "CC0"
+    root = json.loads((changing.served.store(_path("01")) / "zarr.json").read_text())
+    assert root["attributes"]["nemar"]["license"] == "CC0"
+    after = changing.served.files()
+    moved = {path.rpartition("/")[2] for path, what in before.items() if after[path] != what}
+    assert moved <= {"zarr.json", "index.json", "manifest.json", "zarr-catalog.json"}
+    assert changing.convert()["converted"] == 0, "a root that was brought up to date is no reason to convert"
+
+    store = changing.served.store(_path("02"))
+    chunk = next(path for path in sorted(store.rglob("c/*/*")) if path.is_file())
+    chunk.write_bytes(b"\0" * chunk.stat().st_size)
+    orphan = changing.served.base / "sub-77/eeg/sub-77_eeg.zarr/zarr.json"
+    orphan.parent.mkdir(parents=True)
+    orphan.write_text("{}")
+    told = changing.zarrmill.run("reconcile-objects", "xx000042")
+    assert "1 object with other bytes" in told.stdout
+    assert "sub-77/eeg/sub-77_eeg.zarr: nothing names this store" in told.stdout
+    assert orphan.exists()
+    assert len(changing.served.index["stores"]) == 7
+    mended = changing.zarrmill.run("reconcile-objects", "xx000042", "--execute", "--json").lines[-1]
+    assert (mended["due"], mended["removed_stores"]) == (1, 1)
+    assert not orphan.exists()
+    assert changing.served.lists()[_path("02")] == "not_attempted"
+    again = changing.convert()
+    assert (again["converted"], again["stores"]) == (1, 7)
+    assert "Everything stands as it should" in changing.zarrmill.run("reconcile-objects", "xx000042").stdout
+    changing.zarrmill.run("reconcile-objects", "xx000099", code=2)
+
+
+def test_a_renamed_recording_has_its_store_copied_and_is_not_converted(changing: Changing) -> None:
+    changing.convert("--hash")
+    former = changing.served.store(_path("05"))
+    level0 = {path.relative_to(former): path.read_bytes() for path in former.rglob("c/*/*") if path.is_file()}
+    rows = pq.read_table(changing.served.base / "events.parquet").num_rows
+    eeg = changing.folder
+    (eeg / "sub-05").rename(eeg / "sub-08")
+    for file in (eeg / "sub-08/eeg").iterdir():
+        file.rename(file.with_name(file.name.replace("sub-05", "sub-08")))
+    told = changing.zarrmill.run("plan", changing.folder, "--hash").stdout
+    assert f"renamed: copied from the store of {_path('05')}" in told
+    done = changing.convert("--hash")
+    assert (done["converted"], done["stores"]) == (0, 7)
+    assert any("only renamed" in note for note in done["notes"])  # type: ignore[union-attr] # a list of sentences
+    store = changing.served.store(_path("08"))
+    assert {path.relative_to(store): path.read_bytes() for path in store.rglob("c/*/*") if path.is_file()} == level0
+    assert not former.exists()
+    metadata = "".join(path.read_text() for path in store.rglob("zarr.json"))
+    assert "sub-05" not in metadata + json.dumps(changing.served.index)
+    attributes = json.loads((store / "zarr.json").read_text())["attributes"]
+    assert attributes["recording_metadata"]["source_file"] == _path("08")
+    table = pq.read_table(changing.served.base / "events.parquet")
+    assert table.num_rows == rows
+    assert "05" not in table.column("subject").to_pylist()
+    assert not [path for path in table.column("store_path").to_pylist() if "sub-05" in path]
+    assert "copied within the target" in changing.zarrmill.run("why", "xx000042", _path("08")).stdout
+    again = changing.convert("--hash")
+    assert (again["converted"], again["changed"]) == (0, False)
+
+
 def test_every_dataset_of_a_catalog_is_taken_over_and_what_changed_since_is_made_anew(
     changing: Changing, tmp_path: Path, postgres_server: PostgresServer
 ) -> None:
