@@ -227,6 +227,10 @@ def status(
         str | None,
         typer.Argument(metavar="DATASET", help="One dataset's id. Default: all of them.", show_default=False),
     ] = None,
+    *,
+    system: Annotated[
+        bool, typer.Option("--system", help="Show what the state takes on disk, and how long history is kept.")
+    ] = False,
     to: Target = DEFAULT_TARGET,
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -236,6 +240,11 @@ def status(
     Coverage, the last runs, what failed, what waits and until when.
     """
     with boundary(verbose=verbose, as_json=as_json):
+        if system:
+            from cli.system import show_system
+
+            show_system(as_json=as_json, verbose=verbose)
+            return
         from cli.status import show_status
 
         show_status(dataset, target=to, as_json=as_json, verbose=verbose)

@@ -8,12 +8,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from sqlalchemy.exc import DBAPIError
+
 from contract.codes import FAILURE_SENTENCES
 from contract.errors import PublishError, ZarrmillError
 from contract.index import FailureEntry
 from contract.redact import error_line
 from contract.times import utc_stamp
-from db import recordings, runs
+from db import recordings, retention, runs
 from db.measurements import kinds_measured
 from flows.fan_out import fan_out
 from flows.interim import InterimPublisher
@@ -138,6 +140,7 @@ def carry_out(
     (published,) = done
     session.on_event(PublishedEvent(kind="final"))
     _end(session, tally, published)
+    _trim(session)
     catalog_changed, notes = _catalog(session)
     deliver_due(session.engine, session.settings)
     return summarise(
@@ -296,6 +299,15 @@ def _end(session: Session, tally: Tally, published: Published) -> None:
         enqueue(c, run=session.run, body=ready_body(session.dataset, published, report))
         runs.finish(c, run=session.run, state=state, counts=counts)
     session.ended = True
+
+
+def _trim(session: Session) -> None:
+    """Remove old history of the dataset; the run has ended already, so trouble is logged only."""
+    try:
+        with session.engine.begin() as c:
+            retention.trim(c, dataset=session.dataset, keep_days=session.settings.keep_history_days)
+    except DBAPIError as error:
+        log.warning("old history was not removed: %s", error_line(error))
 
 
 def _failure(report: AttemptReport, zarr: str) -> FailureEntry:

@@ -9,11 +9,13 @@ import contextvars
 import logging
 import threading
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from prefect import flow, tags, task
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterEndTime
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
@@ -29,11 +31,12 @@ if TYPE_CHECKING:
     from flows.request import RunSummary
     from flows.session import Session
 
-__all__ = ["Work", "reconvert_dataset", "run_as_flow"]
+__all__ = ["Work", "forget_old_flow_runs", "reconvert_dataset", "run_as_flow"]
 
 log = logging.getLogger("zarrmill.flows.prefect")
 
 _POLL_EVERY_S = 2.0
+_FORGOTTEN_AT_ONCE = 50  # each costs a request; a run adds one, so this keeps up
 _TALKERS = ("prefect", "prefect.flow_runs", "prefect.task_runs", "prefect.flows", "prefect.tasks")
 """Prefect sets the level of each when it is imported. What they tell of a run, and of its errors, the command tells better."""
 
@@ -127,6 +130,22 @@ def _watch(session: Session, run_id: str, left: threading.Event) -> None:
                 return
 
 
+def forget_old_flow_runs(before: datetime, *, most: int = _FORGOTTEN_AT_ONCE) -> int:
+    """Remove flow runs that ended before a moment from the Prefect in use, at most so many; how many were."""
+    import httpx
+
+    old = FlowRunFilter(end_time=FlowRunFilterEndTime(before_=before))
+    try:
+        with get_client(sync_client=True) as client:
+            found = client.read_flow_runs(flow_run_filter=old, limit=most)
+            for one in found:
+                client.delete_flow_run(one.id)
+    except httpx.HTTPError as error:
+        log.warning("old flow runs were not removed: %s", type(error).__name__)
+        return 0
+    return len(found)
+
+
 def run_as_flow(
     session: Session, api_url: str, work: Callable[[Callable[[str, Callable[[], None]], None]], RunSummary]
 ) -> RunSummary:
@@ -151,6 +170,8 @@ def run_as_flow(
                 commit=session.survey.commit,
                 return_state=True,
             )
+            if session.settings.prefect_api_url is None:
+                forget_old_flow_runs(datetime.now(UTC) - timedelta(days=session.settings.keep_history_days))
     finally:
         _direct.reset(token)
     if direct.error is not None:

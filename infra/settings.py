@@ -206,6 +206,11 @@ class Settings(BaseSettings):
         description="Seconds between publications while a long run's stores change.",
         examples=["900"],
     )
+    keep_history_days: Annotated[int, Field(ge=1, le=36500)] = Field(
+        default=400,
+        description="Days for which attempts, delivered callbacks and runs are kept, in our state and in our own Prefect.",
+        examples=["400"],
+    )
     recording_timeout_s: Seconds = Field(
         default=14400,
         description="Seconds of wall time that one recording's conversion may take.",
