@@ -14,7 +14,7 @@ EVERYWHERE = {"--help", "-h"}
 
 
 def sections() -> dict[str, str]:
-    parts = re.split(r"^## `zarrmill ([a-z]+)`$", PAGE, flags=re.MULTILINE)
+    parts = re.split(r"^## `zarrmill ([a-z-]+)`$", PAGE, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
