@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from flows.request import ReconvertRequest
 
 __all__ = [
-    "AllowDirty", "Annex", "AsJson", "At", "Commit", "DatasetArgument", "DatasetId", "Hash", "Memory", "Mode", "ModeOption",
+    "DEFAULT_TARGET", "AllowDirty", "Annex", "AsJson", "At", "Commit", "DatasetArgument", "DatasetId", "Hash", "Memory", "Mode", "ModeOption",
     "Priority", "Public", "RebuildOn",
     "Source", "Target", "Verbose", "Workers", "read_rebuild_on", "read_request",
 ]  # fmt: skip
 
 DEFAULT_REBUILD_ON = "options,engine"
 
+DEFAULT_TARGET = "./served"
 Mode = Literal["auto", "full", "retry-pending"]
 
 Source = Annotated[

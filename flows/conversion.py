@@ -129,10 +129,7 @@ def carry_out(
         _note_stage(session, instead.stage)
         done_instead = instead.work(session)
     elif to_convert and session.stop.state == "go":
-        _note_stage(session, "converting")
-        tally.copied.extend(copy_renamed_stores(session))
-    if instead is None and len(tally.copied) < len(to_convert) and session.stop.state == "go":
-        stage("convert-recordings", lambda: _convert(session, client(), tally))
+        _copy_and_convert(session, client, stage, tally)
     session.check_lease()
     done: list[Published] = []
     _note_stage(session, "publishing")
@@ -140,7 +137,6 @@ def carry_out(
     (published,) = done
     session.on_event(PublishedEvent(kind="final"))
     _end(session, tally, published)
-    _trim(session)
     catalog_changed, notes = _catalog(session)
     deliver_due(session.engine, session.settings)
     return summarise(
@@ -152,6 +148,20 @@ def carry_out(
         notes=(*_copies(tally), *_disclosures(published), *notes),
         seconds=time.monotonic() - began,
     )
+
+
+def _copy_and_convert(
+    session: Session,
+    client: Callable[[], Client],
+    stage: Callable[[str, Callable[[], None]], None],
+    tally: Tally,
+) -> None:
+    """Copy the stores of what was only renamed, and convert the rest; no cluster where nothing is left."""
+    _note_stage(session, "converting")
+    tally.copied.extend(copy_renamed_stores(session))
+    left = len(session.plan.of(PlannedAction.CONVERT)) - len(tally.copied)
+    if left and session.stop.state == "go":
+        stage("convert-recordings", lambda: _convert(session, client(), tally))
 
 
 def _started(session: Session, to_convert: tuple[PlannedRecording, ...]) -> Started:
@@ -299,6 +309,7 @@ def _end(session: Session, tally: Tally, published: Published) -> None:
         enqueue(c, run=session.run, body=ready_body(session.dataset, published, report))
         runs.finish(c, run=session.run, state=state, counts=counts)
     session.ended = True
+    _trim(session)
 
 
 def _trim(session: Session) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from contract.errors import Refused
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from flows.session import Session
     from flows.stop import StopSignal
     from infra.settings import Settings
+    from infra.storage.protocol import Target
     from tasks.publish.live import LostStore
     from tasks.publish.objects import Differences
     from tasks.publish.roots import Rewritten
@@ -121,31 +122,40 @@ def reconcile_objects(
         told = Reconciled(dataset_id=dataset_id, target=place.url, differences=seen)
         if not execute or not (seen.different or seen.orphans):
             return told
-        found: list[Differences] = []
-        removed: list[int] = []
-
-        def find_lost(held: Dataset) -> Collection[LostStore]:
-            # again: whoever held the dataset before may have changed it since
-            found.append(compare_objects(engine, place, held))
-            return [one.lost() for one in found[-1].damaged if one.rebuilt]
-
-        def work(session: Session) -> bool:
-            removed.append(_remove_extra(session, found[-1]))
-            return bool(removed[-1] or found[-1].orphans)
-
-        opening = _opening(settings, engine, dataset, on_event=on_event, stop=stop, find_lost=find_lost)
+        mending = _Mending(engine, place)
+        opening = _opening(settings, engine, dataset, on_event=on_event, stop=stop, find_lost=mending.find_lost)
         with hold(opening) as session:
-            summary = _carry_out(session, Instead("removing what nothing names", work))
-    last = found[-1]
-    return Reconciled(
-        dataset_id=dataset_id,
-        target=place.url,
-        differences=last,
+            summary = _carry_out(session, Instead("removing what nothing names", mending.work))
+    assert mending.found is not None
+    return replace(
+        told,
+        differences=mending.found,
         summary=summary,
-        removed_objects=removed[-1],
-        removed_stores=len(last.orphans),
-        due=sum(one.rebuilt for one in last.damaged),
+        removed_objects=mending.removed_objects,
+        removed_stores=len(mending.found.orphans),
+        due=sum(one.rebuilt for one in mending.found.damaged),
     )
+
+
+@dataclass(slots=True)
+class _Mending:
+    """What differs once the dataset is held, and what was removed of it."""
+
+    engine: Engine
+    target: Target
+    found: Differences | None = None
+    removed_objects: int = 0
+
+    def find_lost(self, dataset: Dataset) -> Collection[LostStore]:
+        """Compare again, because whoever held the dataset before may have changed it; the stores that are due again."""
+        self.found = compare_objects(self.engine, self.target, dataset)
+        return [one.lost() for one in self.found.damaged if one.rebuilt]
+
+    def work(self, session: Session) -> bool:
+        """Remove what nothing names; whether there was any."""
+        assert self.found is not None
+        self.removed_objects = _remove_extra(session, self.found)
+        return bool(self.removed_objects or self.found.orphans)
 
 
 def _known(settings: Settings, engine: Engine, dataset_id: str, target: str) -> Dataset:
