@@ -120,8 +120,7 @@ def carry_out(
         Nothing could be published, or another run has taken the dataset over.
     """
     began = time.monotonic()
-    tally = Tally()
-    to_convert = session.plan.of(PlannedAction.CONVERT)
+    tally, to_convert = Tally(), session.plan.of(PlannedAction.CONVERT)
     session.on_event(_started(session, to_convert))
     deliver_due(session.engine, session.settings)
     done_instead = False
@@ -139,12 +138,11 @@ def carry_out(
     _end(session, tally, published)
     catalog_changed, notes = _catalog(session)
     deliver_due(session.engine, session.settings)
+    written = tally.converted or tally.copied or published.removed or done_instead
     return summarise(
         session,
         converted=len(tally.converted),
-        changed=published.changed
-        or bool(tally.converted or tally.copied or published.removed or done_instead)
-        or catalog_changed,
+        changed=published.changed or bool(written) or catalog_changed,
         notes=(*_copies(tally), *_disclosures(published), *notes),
         seconds=time.monotonic() - began,
     )
