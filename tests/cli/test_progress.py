@@ -198,6 +198,7 @@ def test_json_lines_parse_and_hold_every_field() -> None:
         "error": "20 trials",
         "measured_bytes": None,
         "events_unusable": False,
+        "again": False,
         "stage_seconds": {},
     }
 
