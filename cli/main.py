@@ -356,7 +356,7 @@ def worker(
     ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Start a Dask worker that converts for an external scheduler."""
+    """Start a worker that converts for a Dask scheduler."""
     with boundary(verbose=verbose):
         from cli.worker import run_worker
 

@@ -54,7 +54,7 @@ def republish(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Bring what stores and documents say of their dataset up to date.
+    """Bring what stores say of their dataset up to date.
 
     DOI, licence, citation, HED version and address are written into each store's root and into the documents. No signal is
     touched and nothing is converted.

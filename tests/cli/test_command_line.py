@@ -31,6 +31,7 @@ COMMANDS = (
     "memory",
     "serve",
     "demo",
+    "drain",
     "clean",
     "worker",
     "version",
@@ -70,7 +71,9 @@ def test_help_lists_every_command_whole_and_leaves_nothing_behind(home: Path) ->
 def test_every_command_explains_each_option(command: str) -> None:
     done = CliRunner().invoke(app, [command, "-h"])
     assert done.exit_code == 0
-    (found,) = [each for each in app.registered_commands if each.callback and each.callback.__name__ == command]
+    (found,) = [
+        each for each in app.registered_commands if each.callback and (each.name or each.callback.__name__) == command
+    ]
     assert found.callback is not None
     assert (found.callback.__doc__ or "").splitlines()[0] in done.output
     options = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", done.output, re.MULTILINE)
@@ -191,7 +194,7 @@ def test_a_misspelt_variable_is_named(home: Path, tmp_path: Path) -> None:
 def test_status_and_why_of_a_fresh_home_start_no_server(home: Path, tmp_path: Path) -> None:
     there = ["--to", str(tmp_path / "served")]
     as_json = CliRunner().invoke(app, ["status", *there, "--json"])
-    assert json.loads(as_json.stdout) == {"target": str(tmp_path / "served"), "datasets": []}
+    assert json.loads(as_json.stdout) == {"target": str(tmp_path / "served"), "datasets": [], "drains": []}
     done = zarrmill("why", "xx000001", "a.edf", *there, home=home)
     assert done.returncode == 2
     assert done.stderr.startswith("zarrmill: xx000001 is not known at ")

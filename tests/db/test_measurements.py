@@ -180,7 +180,12 @@ def test_attempts_tell_when_their_memory_was_held(bench: Bench) -> None:
     with bench.begin() as c:
         first, second = measured_attempts(c, target="/served", run=run)
         assert measured_attempts(c, target="/served", dataset=bench.dataset, limit=1) == (second,)
-    assert (first.path, first.worker, first.run_number, first.measured_bytes) == (path_of("000"), "w7", 1, 40 * MB)
+    assert (first.path, first.worker, first.run_number, first.measured_bytes) == (
+        path_of("000"),
+        f"w7/{bench.dataset.pk}",
+        1,
+        40 * MB,
+    )
     assert first.started_at == began
     assert first.held_until == began + timedelta(seconds=7), "what was uploaded held no memory"
     assert second.started_at == began + timedelta(seconds=10)
