@@ -38,6 +38,10 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
         "ZARRMILL_LARGEST_WORKER": "64GiB",
         "ZARRMILL_SCRATCH": str(tmp_path / "s"),
         "ZARRMILL_MEMORY_HEADROOM": "0.25",
+        "ZARRMILL_SOURCE_ENDPOINT": "https://source.example.org",
+        "ZARRMILL_SOURCE_REGION": "eu-west-1",
+        "ZARRMILL_SOURCE_ANONYMOUS": "true",
+        "ZARRMILL_KEEP_HISTORY_DAYS": "30",
         "ZARRMILL_PUBLISH_EVERY_S": "60",
         "ZARRMILL_RECORDING_TIMEOUT_S": "1800.5",
         "ZARRMILL_STOP_GRACE_S": "25",
@@ -73,6 +77,9 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
     assert settings.callback_token.get_secret_value() == _SECRET
     assert (settings.s3_endpoint, settings.s3_region) == ("https://s3.example.org", "us-east-2")
     assert (settings.s3_concurrency, settings.s3_tries) == (4, 3)
+    source = (settings.source_endpoint, settings.source_region, settings.source_anonymous)
+    assert source == ("https://source.example.org", "eu-west-1", True)
+    assert settings.keep_history_days == 30
     assert {"key-id", f"{_SECRET}-of-s3", f"{_SECRET}-of-session"} <= set(settings.secret_values())
     assert _SECRET not in repr(settings)
 

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
+from biosigio.exceptions import FileReadError
 from conversion import Bench, recording_at, with_sidecars
 from open_store import served
 from scipy.io import savemat
-from small_files import edf_bytes, eeglab, tones
+from small_files import brainvision, edf_bytes, eeglab, tones
 
 from contract.codes import FailureCode
 from contract.errors import RecordingFailed
@@ -52,13 +53,14 @@ def test_channels_without_a_location_are_served(tmp_path: Path) -> None:
 
 def test_a_conversion_that_fails_leaves_no_store_and_no_work(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    data = bytearray(edf_bytes())
-    data[256 + 120 * 2 : 256 + 120 * 2 + 8] = b"nonsense"  # a digital minimum, which only the engine's reader looks at
-    bench.put(f"{STEM}.edf", bytes(data))
+    header = brainvision(bench.source / "sub-01/eeg", "sub-01_task-a_eeg", tones(3, 1000, 250.0), 250.0)
+    # a resolution, which only the engine's reader looks at
+    header.write_text(header.read_text().replace(",0.1,", ",nonsense,"))
     bench.store.mkdir()
     (bench.store / "zarr.json").write_text("{}")
-    with pytest.raises(ValueError, match=r".+") as caught:
-        bench.convert(recording_at(f"{STEM}.edf", "edf", "eeg"))
+    companions = (f"{STEM}.eeg", f"{STEM}.vmrk")
+    with pytest.raises(FileReadError, match="nonsense") as caught:
+        bench.convert(recording_at(f"{STEM}.vhdr", "brainvision", "eeg", companions=companions))
     verdict = classify(caught.value)
     assert (verdict.kind, verdict.code) == (VerdictKind.FAILED, FailureCode.FILE_READ_ERROR)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
