@@ -117,6 +117,25 @@ def test_the_ratio_is_the_simplest_that_meets_the_cap(native: float, modality: s
     assert resampling_ratio(native, modality) == ratio
 
 
+@pytest.mark.parametrize(
+    ("native", "served", "native_samples", "served_samples", "near_the_end"),
+    [
+        (333.33, 250.0, 11_999_880, 9_000_000, 8_997_500),
+        (499.9, 250.0, 17_996_400, 9_000_000, 8_997_500),
+        (2.5, 2.5, 90_000, 90_000, 89_975),
+        (1 / 3, 1 / 3, 12_000, 12_000, 11_997),
+    ],
+)
+def test_ten_hours_at_an_odd_rate_end_on_the_sample_worked_out_by_hand(
+    native: float, served: float, native_samples: int, served_samples: int, near_the_end: int
+) -> None:
+    rate_hz = served_rate(native, "EEG")
+    assert rate_hz == served
+    assert round(native_samples * resampling_ratio(native, "EEG")) == round(36_000 * rate_hz) == served_samples
+    assert sample_index(35_990.0, rate_hz) == near_the_end
+    assert sample_index(36_000.0, rate_hz) == served_samples
+
+
 @pytest.mark.parametrize("native", [0.0, -1.0, math.nan, math.inf])
 def test_what_is_no_rate_has_no_ratio(native: float) -> None:
     with pytest.raises(ValueError, match="no rate"):
