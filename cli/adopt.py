@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flows.adopt import Adopted
+    from flows.request import ReconvertRequest
 
 __all__ = ["adopt_dataset", "adopt_everything"]
 
 
-def adopt_dataset(dataset_id: str, source: str, *, target: str, as_json: bool, verbose: bool) -> None:
-    """Take it over, and say what comes next."""
+def adopt_dataset(request: ReconvertRequest, *, as_json: bool, verbose: bool) -> None:
+    """Take over the dataset that the request names, and say what comes next."""
     settings = prepare(verbose=verbose, as_json=as_json)
     from flows.adopt import adopt
 
-    adopted = adopt(settings, dataset_id=dataset_id, source=source, target=target)
+    adopted = adopt(settings, request)
     if as_json:
         typer.echo(json_line(jsonable(adopted)))
         return
@@ -30,12 +31,12 @@ def adopt_dataset(dataset_id: str, source: str, *, target: str, as_json: bool, v
         typer.echo(line)
 
 
-def adopt_everything(sources: str, *, target: str, as_json: bool, verbose: bool) -> None:
-    """Take over every dataset of the target's catalog whose source lies below ``sources``."""
+def adopt_everything(request: ReconvertRequest, *, as_json: bool, verbose: bool) -> None:
+    """Take over every dataset of the target's catalog whose source lies below the request's."""
     settings = prepare(verbose=verbose, as_json=as_json)
     from flows.adopt import adopt_all
 
-    adopted, skipped = adopt_all(settings, sources=sources, target=target)
+    adopted, skipped = adopt_all(settings, request)
     if as_json:
         typer.echo(json_line({"adopted": jsonable(adopted), "skipped": jsonable(skipped)}))
         return

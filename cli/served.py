@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.boundary import boundary
-from cli.options import DEFAULT_TARGET, AsJson, DatasetArgument, Target, Verbose
+from cli.options import DEFAULT_TARGET, Annex, AsJson, At, Commit, DatasetArgument, Target, Verbose
 from contract.errors import Refused
 
 __all__ = ["adopt", "reconcile_objects", "republish"]
@@ -29,6 +29,9 @@ def adopt(
         typer.Option("--all", help="Every dataset in the target's catalog; the only argument is where SOURCE/ID lies."),
     ] = False,
     to: Target = DEFAULT_TARGET,
+    commit: Commit = None,
+    annex: Annex = None,
+    at: At = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -39,11 +42,14 @@ def adopt(
     """
     with boundary(verbose=verbose, as_json=as_json):
         from cli.adopt import adopt_dataset, adopt_everything
+        from flows.request import ReconvertRequest
 
         if every and source is None:
-            adopt_everything(dataset, target=to, as_json=as_json, verbose=verbose)
+            sources = ReconvertRequest(source=dataset, target=to, commit=commit, annex=annex, at=at)
+            adopt_everything(sources, as_json=as_json, verbose=verbose)
         elif source is not None and not every:
-            adopt_dataset(dataset, source, target=to, as_json=as_json, verbose=verbose)
+            one = ReconvertRequest(source=source, target=to, dataset_id=dataset, commit=commit, annex=annex, at=at)
+            adopt_dataset(one, as_json=as_json, verbose=verbose)
         else:
             raise Refused("Say `zarrmill adopt DATASET SOURCE`, or `zarrmill adopt --all SOURCES`.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -19,7 +19,6 @@ from db.adoption import UNKNOWN_BIOSIGIO, AdoptedStore, adopt_failures, adopt_pe
 from db.apply import apply_plan
 from flows.ownership import is_gone, owning
 from flows.preview import opened_database
-from flows.request import ReconvertRequest
 from flows.survey import current_versions, survey
 from infra.home import Home, private_folder
 from infra.storage import open_target
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from db.runs import Run
+    from flows.request import ReconvertRequest
     from flows.survey import Survey
     from infra.settings import Settings
     from infra.storage.protocol import Stored, Target
@@ -92,9 +92,10 @@ class Skipped:
     why: str
 
 
-def adopt(settings: Settings, *, dataset_id: str, source: str, target: str) -> Adopted:
-    """Make the dataset at the target this installation's, to be made from ``source`` from now on.
+def adopt(settings: Settings, request: ReconvertRequest) -> Adopted:
+    """Make the dataset ``request.dataset_id`` at the target this installation's, to be made from the source from now on.
 
+    The source is compared as the request says it is read: at its commit or moment, with its annex.
     Nothing at the target is written. A store that is known to be true to the source (``tasks.adoption.trust``) is carried by
     the next convert; everything else is converted, and replaced when its new store is finished.
 
@@ -105,24 +106,26 @@ def adopt(settings: Settings, *, dataset_id: str, source: str, target: str) -> A
     Busy
         Another command registered and holds it meanwhile.
     """
-    if not is_dataset_id(dataset_id):
+    dataset_id = request.dataset_id
+    if dataset_id is None or not is_dataset_id(dataset_id):
         raise Refused(f"{dataset_id!r} is no dataset id: two lower-case letters and six digits, such as xx000001.")
     with opened_database(settings) as (engine, _url):
-        return _adopt(settings, engine, dataset_id=dataset_id, source=source, target=target)
+        return _adopt(settings, engine, dataset_id, request)
 
 
-def adopt_all(settings: Settings, *, sources: str, target: str) -> tuple[list[Adopted], list[Skipped]]:
+def adopt_all(settings: Settings, request: ReconvertRequest) -> tuple[list[Adopted], list[Skipped]]:
     """Take over every dataset of the target's catalog that is not known here.
 
     Parameters
     ----------
-    sources
-        A folder or an address below which each dataset's source lies under its id.
+    request
+        Its ``source`` is a folder or an address below which each dataset's source lies under its id, and so is its
+        ``annex``; its commit and its moment are those of every source.
     """
     adopted: list[Adopted] = []
     skipped: list[Skipped] = []
     with opened_database(settings) as (engine, _url):
-        place = open_target(target, settings)
+        place = open_target(request.target, settings)
         listed = listed_datasets(place)
         if listed is None:
             raise Refused(f"{place.url} has no {CATALOG_KEY}: name the datasets to take over one by one.")
@@ -132,16 +135,21 @@ def adopt_all(settings: Settings, *, sources: str, target: str) -> tuple[list[Ad
             if dataset_id in known:
                 skipped.append(Skipped(dataset_id=dataset_id, why="it is known here already"))
                 continue
-            source = f"{sources.rstrip('/')}/{dataset_id}"
             try:
-                adopted.append(_adopt(settings, engine, dataset_id=dataset_id, source=source, target=target))
+                adopted.append(_adopt(settings, engine, dataset_id, _below(request, dataset_id)))
             except ZarrmillError as error:
                 skipped.append(Skipped(dataset_id=dataset_id, why=error.sentence))
     return adopted, skipped
 
 
-def _adopt(settings: Settings, engine: Engine, *, dataset_id: str, source: str, target: str) -> Adopted:
-    place = open_target(target, settings)
+def _below(request: ReconvertRequest, dataset_id: str) -> ReconvertRequest:
+    """The request for one dataset of those that lie side by side."""
+    annex = None if request.annex is None else f"{request.annex.rstrip('/')}/{dataset_id}"
+    return replace(request, source=f"{request.source.rstrip('/')}/{dataset_id}", annex=annex, dataset_id=dataset_id)
+
+
+def _adopt(settings: Settings, engine: Engine, dataset_id: str, request: ReconvertRequest) -> Adopted:
+    place = open_target(request.target, settings)
     live, stated = place.read(index_key(dataset_id)), place.read(manifest_key(dataset_id))
     if live is None:
         raise Refused(
@@ -149,7 +157,7 @@ def _adopt(settings: Settings, engine: Engine, *, dataset_id: str, source: str, 
             f"a manifest.json, has to be moved away by hand before convert can use that id."
         )
     served = read_served_index(dataset_id, live.data, stated.data if stated is not None else None)
-    surveyed = survey(settings, engine, ReconvertRequest(source=source, target=target, dataset_id=dataset_id))
+    surveyed = survey(settings, engine, request)
     if surveyed.choice.registered is not None:
         raise Refused(f"{dataset_id} at {place.url} is known here already: zarrmill convert goes on with it.")
     trusted = trust(served, surveyed.discovery.recordings, surveyed.source.tree(), surveyed.commit)

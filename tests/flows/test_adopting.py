@@ -1,0 +1,58 @@
+"""Taking over what a target serves: the source is compared as it is asked to be read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from git_dataset import commit_all, git
+from small_dataset import write_recording, write_root
+
+from contract.catalog import Catalog, CatalogRow
+from contract.documents import dump
+from contract.errors import Refused
+from flows.adopt import adopt, adopt_all
+from flows.request import ReconvertRequest
+from infra.settings import Settings
+
+BASE = "http://127.0.0.1:8321/"
+
+
+@pytest.fixture
+def settings(home: Path, database_url: str) -> Settings:
+    return Settings(home=home, database_url=database_url)
+
+
+def serve(target: Path, path: str, commit: str) -> None:
+    """Documents of a dataset of one store, as an installation that is gone left them."""
+    base = target / "xx000001/zarr"
+    base.mkdir(parents=True)
+    store = {"path": path, "zarr": path.replace(".edf", ".zarr"), "source_tree": "raw", "derived": False}
+    index = {"format": "nemar-zarr-index", "format_version": 3, "dataset_id": "xx000001", "source_commit": commit}
+    (base / "index.json").write_text(json.dumps({**index, "stores": [store], "failures": [], "pending": []}))
+    row = CatalogRow(
+        dataset_id="xx000001", modalities=("eeg",), store_count=1, index_url=f"{BASE}xx000001/zarr/index.json"
+    )
+    catalog = Catalog(count=1, generated_utc="2026-01-31T00:00:00Z", contract_base=BASE, datasets=(row,))
+    (target / "zarr-catalog.json").write_bytes(dump(catalog))
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_a_repository_is_compared_at_the_commit_that_is_named(settings: Settings, tmp_path: Path, every: bool) -> None:
+    sources, target = tmp_path / "sources", tmp_path / "served"
+    folder = sources / "xx000001"
+    write_root(folder)
+    path = write_recording(folder, "01")
+    git(folder, "init", "-q", "-b", "main")
+    first = commit_all(folder)
+    write_recording(folder, "02")
+    commit_all(folder)
+    serve(target, path, first)
+    now = ReconvertRequest(source=str(sources if every else folder), target=str(target), dataset_id="xx000001")
+    then = replace(now, commit=first)
+    with pytest.raises(Refused, match="is no commit of"):
+        adopt(settings, replace(now, source=str(folder), commit="a-branch-that-is-not"))
+    [adopted] = adopt_all(settings, then)[0] if every else [adopt(settings, then)]
+    assert (adopted.trusted, adopted.to_convert) == (1, 0), "the second recording is not of that commit"
