@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,12 @@ class Fault:
     source_format = "edf"
 
     def header(self, primary: Path) -> Header:
-        for step in json.loads(primary.with_suffix(".fault").read_text()):
+        steps = json.loads(primary.with_suffix(".fault").read_text())
+        for step in steps:
             _act(step, primary)
-        return EDF().header(primary)
+        claimed = [step["channels"] for step in steps if step["do"] == "claim"]
+        found = EDF().header(primary)
+        return replace(found, n_channels=claimed[-1]) if claimed else found
 
     def route(self, header: Header) -> Route:
         return EDF().route(header)
@@ -42,7 +46,13 @@ class Fault:
         return max(64 << 20, EDF().projected_bytes(header, size_bytes, route, served_rate_hz))
 
     def read_target(self, primary: Path, header: Header, work: Path) -> Path:  # noqa: ARG002 - the file itself
-        return primary
+        if primary.suffix == ".edf":
+            return primary
+        # biosigIO goes by the ending
+        target = work / f"{primary.stem}.edf"
+        target.unlink(missing_ok=True)
+        target.symlink_to(primary.resolve())
+        return target
 
 
 def _act(step: dict[str, Any], primary: Path) -> None:
@@ -51,7 +61,7 @@ def _act(step: dict[str, Any], primary: Path) -> None:
     if "mark" in step:
         Path(step["mark"]).write_text(str(os.getpid()))
     match step["do"]:
-        case "mark":
+        case "mark" | "claim":  # what is claimed stands in the header
             pass
         case "sleep":
             time.sleep(step["seconds"])
