@@ -111,7 +111,7 @@ class Run(Base):
         Index("uq_runs_one_running", "dataset_pk", unique=True, postgresql_where=text("state = 'running'")),
         CheckConstraint("state IN ('running', 'completed', 'failed', 'cancelled', 'lost')", name="state"),
         CheckConstraint("(state = 'running') = (ended_at IS NULL)", name="running_has_no_end"),
-        CheckConstraint("mode IN ('auto', 'full', 'retry-pending', 'adopt')", name="mode"),
+        CheckConstraint("mode IN ('auto', 'full', 'retry-pending', 'adopt', 'republish', 'reconcile')", name="mode"),
         CheckConstraint("number > 0", name="number"),
         CheckConstraint("pg_column_size(counts) < 65536 AND length(error) <= 4000", name="thin"),
     )

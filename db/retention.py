@@ -58,7 +58,7 @@ def trim(c: Connection, *, dataset: Dataset, keep_days: int) -> Trimmed:
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """A table with its rows, as the planner last estimated them, and its bytes on disk, indexes included."""
+    """A table with its rows, as the server's statistics last counted them, and its bytes on disk, indexes included."""
 
     name: str
     rows: int
@@ -69,9 +69,9 @@ def table_sizes(c: Connection) -> list[TableSize]:
     """Every table of the state, largest first."""
     rows = c.execute(
         text("""
-            SELECT relname, GREATEST(reltuples, 0)::bigint AS rows, pg_total_relation_size(oid) AS size_bytes
-            FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
-            ORDER BY pg_total_relation_size(oid) DESC, relname
+            SELECT relname, n_live_tup AS rows, pg_total_relation_size(relid) AS size_bytes
+            FROM pg_stat_user_tables WHERE schemaname = 'public'
+            ORDER BY pg_total_relation_size(relid) DESC, relname
         """)
     )
     return [TableSize(row.relname, row.rows, row.size_bytes) for row in rows]

@@ -33,7 +33,7 @@ __all__ = [
     "run_of",
 ]
 
-Mode = Literal["auto", "full", "retry-pending", "adopt"]
+Mode = Literal["auto", "full", "retry-pending", "adopt", "republish", "reconcile"]
 EndState = Literal["completed", "failed", "cancelled"]
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from contract.documents import dump
 from contract.errors import Refused, ZarrmillError
 from contract.layout import CATALOG_KEY, events_key, index_key, is_dataset_id, manifest_key
-from db import datasets, documents, leases, runs
+from db import datasets, documents, leases, recordings, runs
 from db.adoption import UNKNOWN_BIOSIGIO, AdoptedStore, adopt_failures, adopt_pending, adopt_stores
 from db.apply import apply_plan
 from flows.ownership import is_gone, owning
@@ -171,6 +171,8 @@ def _adopt(settings: Settings, engine: Engine, dataset_id: str, request: Reconve
         for key, document in ((index_key(dataset_id), live), (manifest_key(dataset_id), stated)):
             if document is not None:
                 _note_document(c, place, key, document, run)
+        registered = datasets.find(c, dataset_id=dataset_id, target=place.url)
+        to_convert = 0 if registered is None else len(recordings.due(c, dataset=registered))
         counts = {"stores": moved[0], "failures": moved[1]}
         runs.finish(c, run=run, state="completed", counts=counts)
         leases.release(c, run=run)
@@ -181,7 +183,7 @@ def _adopt(settings: Settings, engine: Engine, dataset_id: str, request: Reconve
         format_version=served.format_version,
         stores=served.store_count,
         trusted=moved[0],
-        to_convert=len(surveyed.discovery.recordings) - moved[0] - moved[1],
+        to_convert=to_convert,
         failures=moved[1],
         attempts=moved[2],
         gone=len(trusted.gone),

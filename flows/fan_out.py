@@ -28,7 +28,7 @@ from flows.admission import AGE_S, Admission
 from flows.dispatch import Dispatch
 from flows.in_flight import CONVERTED, FETCHED, InFlight
 from flows.ownership import is_gone
-from flows.request import DEFAULT_PRIORITY, ProgressEvent
+from flows.request import DEFAULT_PRIORITY, Note, ProgressEvent
 from flows.shares import HostShares
 from flows.unreported import in_transaction, of_history, put_off, release_dead, released_at_stop, too_large, unreported
 from tasks.convert.attempt import Outcome
@@ -329,7 +329,9 @@ class _FanOut:
         why = "there is no worker" if not self._dispatch.fleet.workers else "other commands hold this host's memory"
         if self._dispatch.fleet.workers and self._dispatch.takes_nothing:
             why = "every worker is drained (zarrmill drain --undo ends that)"
-        _LOG.error("%s since %.0f s; %d recordings stay due", why, patience_s, len(self._dispatch.admission))
+        left = len(self._dispatch.admission)
+        _LOG.error("%s since %.0f s; %d recordings stay due", why, patience_s, left)
+        self._dispatch.on_progress(Note(sentence=f"{why}; what waits stays due: {left}"))
         return True
 
     # stopping

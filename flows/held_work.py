@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from db.datasets import Dataset
+    from db.runs import Mode
     from flows.request import ProgressEvent, RunSummary
     from flows.session import Session
     from flows.stop import StopSignal
@@ -86,7 +87,14 @@ def republish(
         return done[-1].written > 0
 
     with opened_database(settings) as (engine, _url):
-        opening = _opening(settings, engine, _known(settings, engine, dataset_id, target), on_event=on_event, stop=stop)
+        opening = _opening(
+            settings,
+            engine,
+            _known(settings, engine, dataset_id, target),
+            on_event=on_event,
+            stop=stop,
+            called="republish",
+        )
         with hold(opening) as session:
             summary = _carry_out(session, Instead("rewriting provenance", work))
     return Republished(summary=summary, roots=done[0])
@@ -123,7 +131,9 @@ def reconcile_objects(
         if not execute or not (seen.different or seen.orphans):
             return told
         mending = _Mending(engine, place)
-        opening = _opening(settings, engine, dataset, on_event=on_event, stop=stop, find_lost=mending.find_lost)
+        opening = _opening(
+            settings, engine, dataset, on_event=on_event, stop=stop, called="reconcile", find_lost=mending.find_lost
+        )
         with hold(opening) as session:
             summary = _carry_out(session, Instead("removing what nothing names", mending.work))
     assert mending.found is not None
@@ -176,6 +186,7 @@ def _opening(
     *,
     on_event: Callable[[ProgressEvent], None],
     stop: StopSignal,
+    called: Mode,
     find_lost: Callable[[Dataset], Collection[LostStore]] = lambda _dataset: (),
 ) -> Opening:
     request = ReconvertRequest(source=dataset.source, target=dataset.target, dataset_id=dataset.dataset_id)
@@ -188,6 +199,7 @@ def _opening(
         survey=surveyed,
         on_event=on_event,
         stop=stop,
+        called=called,
         find_lost=find_lost,
     )
 

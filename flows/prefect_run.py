@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextvars
 import logging
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -17,6 +17,7 @@ from prefect import flow, tags, task
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterEndTime
 from prefect.client.schemas.objects import State
+from prefect.exceptions import TerminationSignal
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 from prefect.states import Cancelled, Completed
@@ -162,7 +163,11 @@ def run_as_flow(
     token = _direct.set(direct)
     tag = dataset_tag(session.dataset)
     try:
-        with temporary_settings({PREFECT_API_URL: api_url, PREFECT_LOGGING_TO_API_ENABLED: False}), tags(tag):
+        with (
+            suppress(TerminationSignal),
+            temporary_settings({PREFECT_API_URL: api_url, PREFECT_LOGGING_TO_API_ENABLED: False}),
+            tags(tag),
+        ):
             crash_left(tag)
             reconvert_dataset(
                 dataset_id=session.dataset.dataset_id,
@@ -174,6 +179,11 @@ def run_as_flow(
                 forget_old_flow_runs(datetime.now(UTC) - timedelta(days=session.settings.keep_history_days))
     finally:
         _direct.reset(token)
+    if direct.summary is None and (direct.error is None or isinstance(direct.error, TerminationSignal)):
+        # The engine heard a SIGTERM while its own handler stood, before ours: it is a word to finish, as any other.
+        if session.stop.state == "go":
+            session.stop.request("SIGTERM")
+        return work(lambda _name, stage: stage())
     if direct.error is not None:
         raise direct.error
     assert direct.summary is not None, "a flow that ended without an error has done its work"

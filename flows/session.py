@@ -47,7 +47,7 @@ _RENEW_EVERY_S = leases.LEASE_S / 4
 class Opening:
     """What a run is opened with.
 
-    ``find_lost`` is asked, once the dataset is held, which of its stores do not stand as they should; they are due again.
+    ``called`` names the run in the history where that is no request's mode. ``find_lost`` is asked, once the dataset is held, which of its stores do not stand as they should; they are due again.
     """
 
     settings: Settings
@@ -56,6 +56,7 @@ class Opening:
     survey: Survey
     on_event: Callable[[ProgressEvent], None]
     stop: StopSignal
+    called: runs.Mode | None = None
     find_lost: Callable[[Dataset], Collection[LostStore]] = lambda _dataset: ()
 
 
@@ -134,7 +135,7 @@ def _acquire(opening: Opening, dataset: Dataset, ownership: Ownership) -> Run:
                 c,
                 dataset=dataset,
                 owner=ownership.owner,
-                mode=opening.request.mode,
+                mode=opening.called or opening.request.mode,
                 versions=current_versions(),
                 owner_is_gone=gone,
             )
@@ -160,7 +161,9 @@ def _prepare(opening: Opening, dataset: Dataset, run: Run, ownership: Ownership)
         enqueue_converting(c, run=run, dataset=dataset)
     for sentence in opening.survey.notes:
         opening.on_event(Note(sentence=sentence))
-    given = {each.name: getattr(opening, each.name) for each in fields(opening) if each.name != "find_lost"}
+    given = {
+        each.name: getattr(opening, each.name) for each in fields(opening) if each.name not in {"called", "find_lost"}
+    }
     return Session(**given, dataset=dataset, run=run, plan=planned, ownership=ownership)
 
 

@@ -177,7 +177,7 @@ CREATE TABLE runs (
     CONSTRAINT uq_runs_dataset_pk_number UNIQUE (dataset_pk, number),
     CONSTRAINT ck_runs_state CHECK (state IN ('running', 'completed', 'failed', 'cancelled', 'lost')),
     CONSTRAINT ck_runs_running_has_no_end CHECK ((state = 'running') = (ended_at IS NULL)),
-    CONSTRAINT ck_runs_mode CHECK (mode IN ('auto', 'full', 'retry-pending', 'adopt')),
+    CONSTRAINT ck_runs_mode CHECK (mode IN ('auto', 'full', 'retry-pending', 'adopt', 'republish', 'reconcile')),
     CONSTRAINT ck_runs_number CHECK (number > 0),
     CONSTRAINT ck_runs_thin CHECK (pg_column_size(counts) < 65536 AND length(error) <= 4000),
     CONSTRAINT fk_runs_dataset_pk FOREIGN KEY(dataset_pk) REFERENCES datasets (pk) ON DELETE CASCADE
