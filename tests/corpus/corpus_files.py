@@ -53,7 +53,83 @@ def _limits(
     return data
 
 
+# record length, samples of each channel in a record, and the group that each becomes with its served rate
+_MIXED_S = 2
+_MIXED = {"A": 400, "B": 25, "C": 2000, "D": 400, "E": 1024}
+_RATES = (
+    ("eeg_200hz", ("A", "D"), 200.0, 200.0),
+    ("eeg_12hz", ("B",), 12.5, 12.5),
+    ("eeg_250hz", ("C",), 1000.0, 250.0),
+    ("eeg_250hz_from512", ("E",), 512.0, 250.0),
+)
+
+
+def _mixed_edf(n_records: int = 4) -> bytes:
+    """Channels of four native rates in one file, a tone of its own in each."""
+    data = np.zeros((len(_MIXED), max(_MIXED.values()) * n_records), dtype=np.int16)
+    for into, count in zip(data, _MIXED.values(), strict=True):
+        tone = tones(1, count * n_records, count / _MIXED_S)[0]
+        into[: len(tone)] = np.round(tone * (count % 7 + 1) * 10)
+    return edf_bytes(
+        tuple(_MIXED), per_record=tuple(_MIXED.values()), n_records=n_records, record_s=str(_MIXED_S), data=data
+    )
+
+
+def _raw_signals(content: bytes) -> dict[str, SourceSignal]:
+    """What the bytes of ``_mixed_edf`` hold, each channel cut out of every record and each group by its native rate."""
+    counts = list(_MIXED.values())
+    records = np.frombuffer(content, "<i2", offset=256 * (len(counts) + 1)).reshape(-1, sum(counts))
+    starts = dict(zip(_MIXED, np.cumsum([0, *counts[:-1]]), strict=True))
+    values = {name: records[:, starts[name] : starts[name] + count].ravel() * 0.1 for name, count in _MIXED.items()}
+    return {
+        group: SourceSignal(labels, native, np.stack([values[name] for name in labels]), ("uV",) * len(labels))
+        for group, labels, native, _ in _RATES
+    }
+
+
+def _mixed_groups(seconds: float) -> list[dict[str, object]]:
+    """The groups of the index entry."""
+    return [
+        {
+            "name": group,
+            "rate": rate,
+            "source_rate_hz": native,
+            "modality": "EEG",
+            "n_channels": len(labels),
+            "n_samples": round(seconds * rate),
+            "duration_s": seconds,
+        }
+        for group, labels, native, rate in _RATES
+    ]
+
+
 EDF = [
+    row(
+        "EDF of several rates",
+        "mixedrates",
+        "_eeg.edf",
+        _put(_mixed_edf()),
+        Served(signals=_raw_signals(_mixed_edf()), units=("uV",) * 5, entry={"groups": _mixed_groups(8.0)}),
+    ),
+    row(
+        "EDF of several rates",
+        "mixedtsv",
+        "_eeg.edf",
+        _put(_mixed_edf(), channels=channels("E", "C", "B", "A", "D")),
+        Served(
+            signals=_raw_signals(_mixed_edf()),
+            units=("uV",) * 5,
+            match=(5, 0, 0, 0),
+            entry={"groups": _mixed_groups(8.0)},
+        ),
+    ),
+    row(
+        "EDF of several rates",
+        "mixedcut",
+        "_eeg.edf",
+        _put(_mixed_edf()[:-200]),
+        Failed(code="corrupt_or_truncated"),
+    ),
     row(
         "repeated labels",
         "repeated",
@@ -474,6 +550,14 @@ def _wide(place: Place) -> None:
     eeglab(place.at("_eeg.set"), tones(2, 4096, 1024.0), 1024.0)
 
 
+def _renamed(place: Place) -> None:
+    """The pair of a recording that was called run1, whose header goes on naming run1.fdt."""
+    eeglab(place.at("run1.set"), _UV.data, 100.0, fdt=True, compressed=False)
+    for ending in ("set", "fdt"):
+        place.at(f"run1.{ending}").rename(place.at(f"_eeg.{ending}"))
+    assert b"run1.fdt" in place.at("_eeg.set").read_bytes()
+
+
 def _moved(place: Place) -> None:
     eeglab(place.at("_eeg.set"), _UV.data, 100.0, fdt=True)
     place.at("_eeg.fdt").rename(place.at(f"/derivatives/{place.name}.fdt"))
@@ -548,6 +632,7 @@ EEGLAB = [
         _set(lambda place: place.put("_eeg.fdt", b""), fdt=True),
         Failed(code="corrupt_or_truncated"),
     ),
+    row("EEGLAB data file of another name", "fdtrenamed", "_eeg.set", _renamed, eeg()),
     row("EEGLAB 7.3", "v73grouped", "_eeg.set", _v73, eeg(signals=_UNNAMED)),
     row("EEGLAB 7.3", "v73flat", "_eeg.set", _v73_flat, eeg(signals=_UNNAMED)),
     row("EEGLAB 7.3", "v73other", "_eeg.set", _hdf5, Failed(code="file_read_error", detail="no EEGLAB dataset")),

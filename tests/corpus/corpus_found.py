@@ -184,8 +184,15 @@ def _facts(row: Row, wanted: Served, found: Found) -> Iterator[str]:
         ("root", found.root, {**mismatch, **wanted.attributes}),
     ):
         for name, value in asked.items():
-            if facts.get(name) != _named(value, row):
+            if _asked(facts.get(name), value) != _named(value, row):
                 yield f"{where} {name} {facts.get(name)!r} instead of {value!r}"
+
+
+def _asked(fact: Any, value: Any) -> Any:
+    """The fact; of objects in a list only the fields that are asked about."""
+    if not (isinstance(fact, list) and isinstance(value, list) and len(fact) == len(value)):
+        return fact
+    return [{name: one.get(name) for name in asked} for one, asked in zip(fact, value, strict=True)]
 
 
 def _named(value: Any, row: Row) -> Any:
@@ -217,6 +224,10 @@ def twins(wanted: Expected) -> Iterator[tuple[str, Expected]]:
         replace(wanted, signals={g: replace(s, labels=(*s.labels[:-1], "?")) for g, s in wanted.signals.items()}),
     )
     yield "groups", replace(wanted, signals={f"{g}_from1": s for g, s in wanted.signals.items()})
+    for fact in ("name", "rate", "source_rate_hz", "n_samples", "duration_s"):
+        if groups := wanted.entry.get("groups"):
+            others = [*groups[:-1], {**groups[-1], fact: 3}]  # type: ignore[index]  # a list of groups
+            yield f"a group's {fact}", replace(wanted, entry={**wanted.entry, "groups": others})
     yield "units", replace(wanted, units=(*wanted.units[:-1], "fT"))
     yield "notes", replace(wanted, notes=(*wanted.notes, "more"))
     yield "match", replace(wanted, match=(9, 9, 9, 9))
