@@ -86,7 +86,7 @@ def compared(demo: Demo) -> list[Comparison]:
 
 
 def test_every_served_signal_is_its_source_within_one_quantisation_step(compared: list[Comparison]) -> None:
-    assert {Path(one.path).suffix for one in compared} == {".edf", ".bdf", ".vhdr", ".set", ".fif"}
+    assert {Path(one.path.rpartition(" ")[0]).suffix for one in compared} == {".edf", ".bdf", ".vhdr", ".set", ".fif"}
     assert [(one.path, off) for one in compared if (off := disagreements(one.served, one.wanted))] == []
 
 
