@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from contract.events import FIXED_COLUMNS
+from tasks.events.rows import packed_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,9 +83,4 @@ def _plain(table: Any) -> Any:
 
 
 def _packed(store: str, table: Any) -> tuple[str, bytes, int]:
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(table.combine_chunks())
-    return store, sink.getvalue().to_pybytes(), table.num_rows
+    return store, packed_rows(table.combine_chunks()), table.num_rows

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tasks.events.parse import Events
 
-__all__ = ["event_rows", "have_a_sample", "open_rows", "read_rows", "renamed_rows"]
+__all__ = ["event_rows", "have_a_sample", "open_rows", "packed_rows", "read_rows", "renamed_rows"]
 
 _ENTITIES = {"subject": "sub", "session": "ses", "task": "task", "run": "run"}
 
@@ -45,10 +45,11 @@ def event_rows(
     names = [*FIXED_COLUMNS, *events.others]
     arrays = [pa.array(columns[name], type=kinds[FIXED_COLUMNS.get(name, "dictionary")]) for name in names]
     table = pa.table(arrays, names=names)
-    return _stream(table), count
+    return packed_rows(table), count
 
 
-def _stream(table: Any) -> bytes:
+def packed_rows(table: Any) -> bytes:
+    """A ``pyarrow.Table`` of one store's rows as the lz4-compressed Arrow IPC stream that the database keeps."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
@@ -66,7 +67,7 @@ def renamed_rows(data: bytes, *, zarr: str, entities: Mapping[str, str]) -> byte
     for name, value in said.items():
         at = table.schema.get_field_index(name)
         table = table.set_column(at, name, pa.array([value] * table.num_rows, type=pa.string()))
-    return _stream(table)
+    return packed_rows(table)
 
 
 def read_rows(data: bytes) -> Any:

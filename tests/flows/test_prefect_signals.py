@@ -43,7 +43,7 @@ def test_work_that_it_breaks_off_is_finished_without_prefect(prefect_url: str, h
     with listening(held.stop):
         assert run_as_flow(held, prefect_url, work).stores == 1
     assert len(calls) == 2
-    assert (held.stop.state, held.stop.kind) != ("go", None), "nothing new starts in the second go"
+    assert (held.stop.state == "go", held.stop.kind) == (False, "SIGTERM"), "nothing new starts in the second go"
 
 
 def test_any_other_error_is_told_as_it_is(prefect_url: str, home: Any) -> None:
