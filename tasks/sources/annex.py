@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
 __all__ = [
     "POINTER_LIMIT_BYTES",
@@ -21,6 +22,7 @@ __all__ = [
     "chunk_prefix",
     "chunk_size_bytes",
     "content_digest",
+    "is_content",
     "is_key",
     "key_of_link",
     "key_of_pointer",
@@ -44,6 +46,7 @@ class Digest(Protocol):
 
 
 _LONGEST = 255
+_BLOCK_BYTES = 1 << 20
 # A key is BACKEND, fields and a name behind "--": without that a link could call any file content of an annex.
 _FREE = r"[^/\\\x00-\x1f\x7f\ud800-\udfff]"
 _SHAPE = rf"[A-Z0-9_]+(?:-[A-Za-z][A-Za-z0-9]*)*--{_FREE}+"
@@ -129,6 +132,21 @@ def content_digest(key: str) -> tuple[Digest, str] | None:
     if backend not in _HASHES:
         return None
     return _HASHES[backend](), name.lower()
+
+
+def is_content(key: str, path: Path) -> bool:
+    """Whether the file is what the key says, by its hash, or by its size where the key has no hash. Reads all of it."""
+    size = key_size_bytes(key)
+    if size is not None and path.stat().st_size != size:
+        return False
+    expected = content_digest(key)
+    if expected is None:
+        return True
+    digest, hexadecimal = expected
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest() == hexadecimal
 
 
 def local_places(key: str) -> tuple[str, str]:

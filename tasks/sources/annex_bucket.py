@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from contract.codes import FailureCode, PendingReason
 from contract.errors import NotNow, RecordingFailed
 from infra.storage.s3_download import Piece
-from tasks.sources.annex import chunk_name, chunk_prefix, chunk_size_bytes, content_digest, key_size_bytes, remote_name
+from tasks.sources.annex import (
+    chunk_name,
+    chunk_prefix,
+    chunk_size_bytes,
+    content_digest,
+    is_content,
+    key_size_bytes,
+    remote_name,
+)
 from tasks.sources.annexed import LONGEST_SIDECAR_BYTES
 from tasks.sources.s3_place import answering
 from tasks.sources.small_contents import SMALL_BYTES, SmallContents
@@ -20,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AnnexBucket"]
 
-_BLOCK_BYTES = 1 << 20
 _TRIES = 2
 
 
@@ -46,7 +53,7 @@ class AnnexBucket:
         with answering(key):
             for number in range(1, _TRIES + 1):
                 self._download(key, path, before)
-                if _is_content(key, path):
+                if is_content(key, path):
                     return
                 path.unlink()
                 if number == _TRIES:
@@ -131,21 +138,6 @@ def _pieces(name: str, size: int, chunk_bytes: int, listed: dict[str, Listed]) -
             return None
         found.append((chunk, offset, length))
     return found
-
-
-def _is_content(key: str, path: Path) -> bool:
-    """Whether the file is what the key says, by its hash, or by its size where the key has no hash."""
-    size = key_size_bytes(key)
-    if size is not None and path.stat().st_size != size:
-        return False
-    expected = content_digest(key)
-    if expected is None:
-        return True
-    digest, hexadecimal = expected
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-    return digest.hexdigest() == hexadecimal
 
 
 def _named(key: str) -> str:

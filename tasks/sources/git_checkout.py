@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from contract.errors import Refused
 from tasks.bids.scope import is_excluded, printable
+from tasks.sources.annex import POINTER_LIMIT_BYTES, is_content, key_of_pointer
 from tasks.sources.git_command import first_line, git, nul_separated, without_filters
+from tasks.sources.git_objects import GitObjects
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
 __all__ = ["head_commit"]
@@ -74,27 +76,54 @@ def _head(root: Path) -> str:
 
 def _differing(root: Path, matters: Collection[str]) -> set[str]:
     """Paths that matter and are changed or unknown to git, and raw paths that git has and the folder has not."""
-    tracked: set[str] = set()
+    tracked: dict[str, str] = {}
     submodules: list[tuple[str, str]] = []
     for line in nul_separated(_asked(root, "ls-files", "--stage", "-z")):
         what, _, path = line.partition("\t")
         if what.startswith(_SUBMODULE):
             submodules.append((path, what.split()[1]))
         else:
-            tracked.add(path)
+            tracked[path] = what.split()[1]
     within = {path: _below(path, matters) for path, _ in submodules}
     elsewhere = {f"{path}/{inner}" for path, inners in within.items() for inner in inners}
     differing = {path for path in matters if path not in tracked and path not in elsewhere}
     # submodules are looked into below, each with its own filters turned off
     how = ("--porcelain=v1", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=all")
+    modified: dict[str, str] = {}
     for line in nul_separated(_asked(root, "status", *how, settings=without_filters(root))):
         state, path = line[:2], line[3:]
-        if path in matters or ("D" in state and not is_excluded(path)):
+        if state == " M" and path in matters:
+            modified[path] = tracked[path]
+        elif path in matters or ("D" in state and not is_excluded(path)):
             differing.add(path)
+    differing.update(_other_content(root, modified))
     for path, recorded in submodules:
         if within[path]:
             differing.update(f"{path}/{inner}" for inner in _differing_inside(root / path, recorded, within[path]))
     return differing
+
+
+def _other_content(root: Path, modified: Mapping[str, str]) -> Iterable[str]:
+    """Of the paths that git calls modified, with their blobs in the index, those whose content is another one.
+
+    Without its filter, git compares an unlocked file of an annex with the pointer that it is committed as, unless the times of
+    the file are as in the index: not so in a copied checkout, nor when both were written in one tick of the clock.
+    """
+    if not modified:
+        return ()
+    objects = GitObjects(root)
+    try:
+        return [path for path, blob in modified.items() if not _is_annexed_content(objects, blob, root / path)]
+    finally:
+        objects.close()
+
+
+def _is_annexed_content(objects: GitObjects, blob: str, path: Path) -> bool:
+    try:
+        key = key_of_pointer(objects.read(blob, limit_bytes=POINTER_LIMIT_BYTES))
+        return key is not None and path.is_file() and not path.is_symlink() and is_content(key, path)
+    except (ValueError, OSError):
+        return False
 
 
 def _differing_inside(submodule: Path, recorded: str, matters: Collection[str]) -> Iterable[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from uuid import UUID
 
@@ -11,6 +14,7 @@ from contract.store import Provenance
 from tasks.bids.recording import DiscoveredRecording, Sidecars
 from tasks.convert.order import ConversionOrder, ConvertedStore, Fingerprint
 from tasks.convert.recording import SOURCE_FOLDER, STORE_FOLDER, convert
+from tasks.convert.verdict import Verdict, classify
 from tasks.formats.protocol import Route
 from tasks.sources import SourceAddress
 
@@ -82,3 +86,29 @@ class Bench:
 
 def with_sidecars(recording: DiscoveredRecording, **paths: object) -> DiscoveredRecording:
     return replace(recording, sidecars=Sidecars(**paths))  # type: ignore[arg-type]  # the caller names fields
+
+
+def verdict_within(
+    bench: Bench, small: DiscoveredRecording, recording: DiscoveredRecording, *, spare_bytes: int
+) -> Verdict | None:
+    """What converting ``recording`` with so little memory to spare ends in, after ``small`` with all it wants; None: it succeeds.
+
+    In a process of its own: one that has run other tests holds freed memory, as much as a conversion needs.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_convert_within, bench, small, recording, spare_bytes).result()
+
+
+def _convert_within(
+    bench: Bench, small: DiscoveredRecording, recording: DiscoveredRecording, spare_bytes: int
+) -> Verdict | None:
+    # The first conversion loads and warms what later ones use: BLAS without room for its buffers ends the process.
+    bench.convert(small)
+    held = next(line for line in Path("/proc/self/status").read_text().splitlines() if "VmData" in line).split()[1]
+    limit = int(held) * 1024 + spare_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+    try:
+        bench.convert(recording)
+    except Exception as error:  # noqa: BLE001 - the process boundary, as in a conversion's own child
+        return classify(error)
+    return None

@@ -10,7 +10,7 @@ import pytest
 from git_dataset import annex_repository, commit_all, git, key_of, write
 
 from contract.codes import FailureCode
-from contract.errors import NotNow, RecordingFailed
+from contract.errors import NotNow, RecordingFailed, Refused
 from tasks.bids.discovery import discover_source
 from tasks.sources import SourceAddress, open_source
 from tasks.sources.annex import content_digest, key_size_bytes, local_places
@@ -151,3 +151,19 @@ def test_asking_for_the_commit_of_an_unlocked_checkout_runs_no_git_annex(tmp_pat
     git(folder, "status")
     source = open_source(str(folder))
     assert source.commit(discover_source(source).matters()) == head
+
+
+def test_an_unlocked_file_is_as_committed_by_its_content_not_by_its_times(tmp_path: Path) -> None:
+    folder = dataset(tmp_path / "ds")
+    git(folder, "annex", "unlock", "-q", EDF)
+    head = commit_all(folder)
+    source = open_source(str(folder))
+    matters = discover_source(source).matters()
+    os.utime(folder / EDF, (1, 1))
+    assert source.commit(matters) == head
+    (folder / EDF).chmod(0o644)
+    for other in (b"other" * 1000, b"shorter"):
+        (folder / EDF).write_bytes(other)
+        os.utime(folder / EDF, (1, 1))
+        with pytest.raises(Refused, match=f"Not as committed in .*: {EDF}"):
+            source.commit(matters)
