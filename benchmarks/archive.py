@@ -161,6 +161,7 @@ def _converted(c: Any, run: Run, one: PlannedRecording, recording_id: int) -> No
         options=run.versions.options,
         engine=run.versions.engine,
         biosigio=run.versions.biosigio,
+        etags=None,
         digests=pack_digests({f"eeg_8hz/{number}/zarr.json": (700, f"{number:064x}") for number in range(12)}),
         events=rows,
         events_row_count=count,

@@ -81,6 +81,9 @@ def measure(count: int) -> list[Row]:
     """The rows of one size."""
     import archive
 
+    from infra.home import Home
+    from infra.services import stopped
+
     with tempfile.TemporaryDirectory(prefix="zarrmill-scale-") as place:
         source, target, home = (Path(place) / name for name in ("source", "served", "home"))
         archive.write_dataset(source, count)
@@ -101,6 +104,8 @@ def measure(count: int) -> list[Row]:
         edited.write_bytes(edited.read_bytes() + b"extra\tEEG\tuV\n")
         edit, printed = _timed("edit", count, [*zarrmill, "plan", *to, "--json"], environment)
         assert json.loads(printed)["totals"]["actions"] == {"convert": 1, "carry": count - 1}
+        with stopped(Home(home)):
+            pass
         return [plan, documents, rerun, edit]
 
 
