@@ -12,14 +12,14 @@ from starlette.responses import JSONResponse, Response
 
 from api.errors import add_error_handlers, not_found
 from api.gateway import serve_object
-from api.places import opener
 from contract.layout import CATALOG_KEY, is_dataset_id
+from infra.storage.opened import opener
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from api.places import Opened
     from infra.settings import Settings
+    from infra.storage.opened import Opened
     from infra.storage.protocol import Target
 
 __all__ = ["create_app"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
-    from api.places import Opened
+    from infra.storage.opened import Opened
 
 __all__ = ["serve_object"]
 
@@ -73,7 +73,7 @@ def serve_object(request: Request, open_object: Callable[[str], Opened | None], 
     Parameters
     ----------
     open_object
-        See ``api.places.opener``.
+        See ``infra.storage.opened.opener``.
     """
     segments = key.split("/")
     if _HIDDEN_BYTES.search(request.scope.get("raw_path") or b"") or not all(map(_is_visible, segments)):
