@@ -51,6 +51,12 @@ class Dataset:
         ready, failed, or None before the first terminal state. It stands while a run works; ``converting`` is beside it.
     errors
         Recordings that failed in the last run that ended.
+    annex
+        Where content lies that git-annex does not hold at the source; None when it is all there.
+    upstream
+        The catalog API that says its DOI, licence, citation and HED version; None: its own description does.
+    withdrawn_at
+        Since when it is served no more, because somebody said so.
     """
 
     pk: int
@@ -66,3 +72,6 @@ class Dataset:
     published: PublishedState | None
     errors: int | None
     error: str | None
+    annex: str | None = None
+    upstream: str | None = None
+    withdrawn_at: datetime | None = None

@@ -29,6 +29,7 @@ __all__ = [
     "register",
     "set_anonymous",
     "set_facts",
+    "set_standing",
 ]
 
 
@@ -73,18 +74,29 @@ def _dataset(row: Any) -> Dataset:
         published=published,
         errors=row.errors,
         error=row.error,
+        annex=row.annex,
+        upstream=row.upstream,
+        withdrawn_at=row.withdrawn_at,
     )
 
 
-def register(c: Connection, *, dataset_id: str, target: str, source: str) -> Dataset:
-    """The dataset of this id at this target, made when it is new; ``source`` becomes its source when it was another."""
+def register(c: Connection, *, dataset_id: str, target: str, source: str, annex: str | None = None) -> Dataset:
+    """The dataset of this id at this target, made when it is new; ``source`` becomes its source when it was another.
+
+    ``annex`` is where content lies that git-annex does not hold at the source; None keeps what is known, unless the source is another.
+    """
     row = c.execute(
         text("""
-            INSERT INTO datasets (dataset_id, target, source) VALUES (:dataset_id, :target, :source)
-            ON CONFLICT (target, dataset_id) DO UPDATE SET source = excluded.source
-            RETURNING *
+            WITH registered AS (
+                INSERT INTO datasets AS d (dataset_id, target, source, annex) VALUES (:dataset_id, :target, :source, :annex)
+                ON CONFLICT (target, dataset_id) DO UPDATE
+                SET source = excluded.source,
+                    annex = COALESCE(excluded.annex, CASE WHEN d.source = excluded.source THEN d.annex END)
+                RETURNING *
+            ), policy AS (INSERT INTO policies (dataset_pk) SELECT pk FROM registered ON CONFLICT DO NOTHING)
+            SELECT * FROM registered
         """),
-        {"dataset_id": dataset_id, "target": target, "source": source},
+        {"dataset_id": dataset_id, "target": target, "source": source, "annex": annex},
     ).one()
     return _dataset(row)
 
@@ -95,6 +107,22 @@ def set_anonymous(c: Connection, *, dataset: Dataset, anonymous: bool) -> None:
         text("UPDATE datasets SET anonymous = :anonymous WHERE pk = :dataset"),
         {"dataset": dataset.pk, "anonymous": anonymous},
     )
+
+
+def set_standing(
+    c: Connection, *, dataset: Dataset, visibility: str | None = None, active: bool | None = None
+) -> Dataset:
+    """Set who may see the dataset, and whether it takes part; None leaves a word as it is. Active ends a withdrawal."""
+    row = c.execute(
+        text("""
+            UPDATE datasets
+            SET visibility = COALESCE(CAST(:visibility AS text), visibility), active = COALESCE(CAST(:active AS boolean), active),
+                withdrawn_at = CASE WHEN CAST(:active AS boolean) THEN NULL ELSE withdrawn_at END
+            WHERE pk = :pk RETURNING *
+        """),
+        {"pk": dataset.pk, "visibility": visibility, "active": active},
+    ).one()
+    return _dataset(row)
 
 
 def find(

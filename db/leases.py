@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from contract.errors import Busy
 from contract.times import utc_stamp
+from db import requests
 from db.expiry import give_back_all, take_back_all
 from db.runs import Run, lost, run_of
 
@@ -86,6 +87,7 @@ def _take_over(c: Connection, holder: Any) -> None:
         text("UPDATE runs SET state = 'lost', ended_at = zarrmill_now() WHERE id = :run AND state = 'running'"),
         {"run": holder.run_id},
     )
+    requests.give_back(c, run_id=holder.run_id)
     c.execute(text("DELETE FROM dataset_leases WHERE dataset_pk = :dataset"), {"dataset": holder.dataset_pk})
 
 

@@ -29,8 +29,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, Count, DatasetKey, Flag, Json, Key, Moment, Path, RunKey
 from db.bookkeeping import Callback, Contender, Document, Host, Reservation, Verdict
+from db.service_tables import Alarm, Approval, OperatorAction, Pause, Policy, Request
 
 __all__ = [
+    "Alarm",
+    "Approval",
     "Attempt",
     "Base",
     "Callback",
@@ -40,7 +43,11 @@ __all__ = [
     "Document",
     "Host",
     "Intent",
+    "OperatorAction",
+    "Pause",
+    "Policy",
     "Recording",
+    "Request",
     "Reservation",
     "Run",
     "Store",
@@ -67,6 +74,8 @@ class Dataset(Base):
         CheckConstraint("discovered_count = store_count + failure_count + pending_count", name="coverage"),
         CheckConstraint("status IS DISTINCT FROM 'ready' OR source_commit IS NOT NULL", name="ready_is_published"),
         CheckConstraint("(status IS NOT DISTINCT FROM 'failed') = (failed_at IS NOT NULL)", name="failed_has_moment"),
+        CheckConstraint("visibility = 'public' OR NOT anonymous", name="private_is_not_anonymous"),
+        CheckConstraint("withdrawn_at IS NULL OR (NOT active AND status IS NULL)", name="withdrawn_is_not_served"),
     )
     pk: Mapped[Key]
     dataset_id: Mapped[Path]
@@ -100,6 +109,9 @@ class Dataset(Base):
     deterministic: Mapped[bool | None]
     failed_at: Mapped[datetime | None]
     error: Mapped[str | None]
+    annex: Mapped[str | None]
+    upstream: Mapped[str | None]
+    withdrawn_at: Mapped[datetime | None]
 
 
 class Run(Base):
@@ -111,7 +123,10 @@ class Run(Base):
         Index("uq_runs_one_running", "dataset_pk", unique=True, postgresql_where=text("state = 'running'")),
         CheckConstraint("state IN ('running', 'completed', 'failed', 'cancelled', 'lost')", name="state"),
         CheckConstraint("(state = 'running') = (ended_at IS NULL)", name="running_has_no_end"),
-        CheckConstraint("mode IN ('auto', 'full', 'retry-pending', 'adopt', 'republish', 'reconcile')", name="mode"),
+        CheckConstraint(
+            "mode IN ('auto', 'full', 'retry-pending', 'adopt', 'republish', 'reconcile', 'verify', 'withdraw')",
+            name="mode",
+        ),
         CheckConstraint("number > 0", name="number"),
         CheckConstraint("pg_column_size(counts) < 65536 AND length(error) <= 4000", name="thin"),
     )

@@ -33,7 +33,7 @@ __all__ = [
     "run_of",
 ]
 
-Mode = Literal["auto", "full", "retry-pending", "adopt", "republish", "reconcile"]
+Mode = Literal["auto", "full", "retry-pending", "adopt", "republish", "reconcile", "verify", "withdraw"]
 EndState = Literal["completed", "failed", "cancelled"]
 
 
