@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -30,6 +31,8 @@ from tasks.publish.dataset import publish
 from tasks.publish.edition import Edition
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy import Engine
 
     from db.runs import Run
@@ -93,7 +96,7 @@ def write_dataset(folder: Path, count: int) -> None:
         (place / f"{stem}_eeg.json").write_bytes(b'{"SamplingFrequency": 8, "PowerLineFrequency": 50}')
 
 
-def request_of(source: Path, target: Path) -> ReconvertRequest:
+def request_of(source: Path, target: Path | str) -> ReconvertRequest:
     """The request that brings this dataset to this target."""
     return ReconvertRequest(source=str(source), target=str(target), dataset_id=DATASET_ID)
 
@@ -109,8 +112,19 @@ def began_run(engine: Engine, surveyed: Survey) -> Run:
         )
 
 
-def fill(settings: Settings, engine: Engine, source: Path, target: Path) -> None:
-    """Bring the database to where a run has converted every recording, and put a root zarr.json where each store would be."""
+def fill(
+    settings: Settings,
+    engine: Engine,
+    source: Path,
+    target: Path | str,
+    *,
+    put_root: Callable[[str], None] | None = None,
+) -> None:
+    """Bring the database to where a run has converted every recording, and put a root zarr.json where each store would be.
+
+    ``put_root`` puts the one of a store path; needed for a target that is no folder.
+    """
+    put_root = put_root or partial(_put_root, Path(target) / DATASET_ID / "zarr")
     request = request_of(source, target)
     surveyed = survey(settings, engine, request)
     planned = make_plan(engine, surveyed, None, request, settings)
@@ -125,10 +139,14 @@ def fill(settings: Settings, engine: Engine, source: Path, target: Path) -> None
             leases.renew(c, run=run)
             for one in planned.recordings[start : start + _BATCH]:
                 _converted(c, run, one, ids[one.recording.path])
-                store = target / DATASET_ID / "zarr" / one.recording.zarr
-                store.mkdir(parents=True)
-                (store / "zarr.json").write_bytes(b"{}")
+                put_root(one.recording.zarr)
     publish_now(settings, engine, surveyed, run)
+
+
+def _put_root(place: Path, zarr: str) -> None:
+    store = place / zarr
+    store.mkdir(parents=True)
+    (store / "zarr.json").write_bytes(b"{}")
 
 
 def publish_now(settings: Settings, engine: Engine, surveyed: Survey, run: Run) -> None:

@@ -58,6 +58,7 @@ class FolderTarget:
     """
 
     marks_stores = False  # an exchange gives every object a new inode
+    looks_cost_requests = False
 
     def __init__(self, root: Path, *, port: int) -> None:
         self.root = root

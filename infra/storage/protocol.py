@@ -52,10 +52,13 @@ class Target(Protocol):
     marks_stores
         Whether each published store needs a mark of its own in its root ``zarr.json``, because nothing else tells a
         reader that objects of equal names were replaced meanwhile.
+    looks_cost_requests
+        Whether ``missing_stores`` sends a request for each store that it is asked about.
     """
 
     url: str
     marks_stores: bool
+    looks_cost_requests: bool
 
     @property
     def decides_conditions(self) -> bool:

@@ -58,6 +58,7 @@ class S3Target:
     """
 
     marks_stores = True
+    looks_cost_requests = True
 
     def __init__(self, how: S3Access, bucket: str, prefix: str = "", *, contract_host: str | None = None) -> None:
         self.url = f"s3://{bucket}/{prefix}".rstrip("/")

@@ -1,10 +1,13 @@
-"""What stands at the target, compared with what the database believes. Reads one document and stats the stores."""
+"""What stands at the target, compared with what the database believes. Reads one document and looks for stores."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from random import Random
+from typing import TYPE_CHECKING, Final, Literal
+
+from sqlalchemy import text
 
 from contract.errors import Refused
 from contract.layout import index_key, store_key
@@ -14,6 +17,7 @@ from tasks.publish.documents import NOTHING_ADOPTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from sqlalchemy import Engine
 
@@ -21,7 +25,10 @@ if TYPE_CHECKING:
     from db.recordings import RecordingState
     from infra.storage.protocol import Stored, Target
 
-__all__ = ["LiveState", "LostStore", "compare_live", "foreign", "refuse_foreign"]
+__all__ = ["LOOKED_FOR", "LiveState", "LostStore", "compare_live", "foreign", "refuse_foreign"]
+
+LOOKED_FOR: Final = 100
+"""Stores that are looked for where each look is a request and the index is ours: 25,000 would take most of a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,8 @@ def compare_live(
 ) -> LiveState:
     """How the target compares with the database; to be asked before a plan is made and applied.
 
-    Costs one read of the index and one stat (on S3 one HEAD, side by side) for each served store.
+    Costs a look for each served store, and a read of the index where it is not the one that was noted. Where a look is a
+    request and the index is as noted, 100 stores are looked for, others each hour; one of them missing, all are.
 
     Parameters
     ----------
@@ -68,24 +76,39 @@ def compare_live(
         What stands at the address of the index is no readable index.
     """
     key = index_key(dataset.dataset_id)
-    live = target.read(key)
+    etag = target.etag(key)
     with engine.connect() as c:
         known = documents.find(c, target=target.url, key=key)
+        now: datetime = c.execute(text("SELECT zarrmill_now()")).scalar_one()
         if states is None:
             states = recordings.snapshot(c, dataset=dataset)
+    is_noted = etag is not None and known is not None and known.etag == etag
     served = {
         store_key(dataset.dataset_id, state.zarr): state
         for state in states
         if state.discovered and state.served is not None
     }
-    gone = target.missing_stores(list(served))
+    gone = _gone(target, list(served), f"{now:%Y-%m-%d %H}" if is_noted else None)
     missing = tuple(LostStore(state.id, state.path, state.zarr) for key, state in served.items() if key in gone)
+    if is_noted:
+        return LiveState(kind="ours", missing=missing)
+    live = target.read(key)
     if live is None:
         return LiveState(kind="absent", missing=missing)
-    if known is not None and known.etag == live.etag:
-        return LiveState(kind="ours", missing=missing)
     adopted = AdoptedEntries.unpacked(known.adopted if known is not None else None)
     return LiveState(kind="foreign" if foreign(live, states, adopted) else "ours", missing=missing)
+
+
+def _gone(target: Target, keys: Sequence[str], hour: str | None) -> set[str]:
+    """Those of ``keys`` at which no store stands, as far as it was looked; everywhere when ``hour`` is None.
+
+    The same are looked for in one hour, so that a plan and the run after it see the same.
+    """
+    if hour is None or not target.looks_cost_requests or len(keys) <= LOOKED_FOR:
+        return target.missing_stores(keys)
+    # S311: which of them are looked for is no secret
+    some = Random(hour).sample(sorted(keys), LOOKED_FOR)  # noqa: S311
+    return target.missing_stores(keys) if target.missing_stores(some) else set()
 
 
 def foreign(live: Stored, states: Iterable[RecordingState], adopted: AdoptedEntries = NOTHING_ADOPTED) -> list[str]:
