@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from contract.codes import FAILURE_SENTENCES, PendingReason
-from contract.documents import dump, parse, write_index
-from contract.index import FailureEntry, Index, IndexHead, LocalIndex, LocalIndexHead, PendingEntry
+from contract.documents import dump, write_index
+from contract.index import FailureEntry, IndexHead, LocalIndexHead, PendingEntry
+from contract.index_check import check_index
 from contract.manifest import Manifest, ManifestFile, ManifestStore
 from contract.times import utc_stamp
 from db.coverage import Coverage
@@ -124,7 +125,7 @@ class Draft:
         Refused
             It breaks its contract; the sentence names the field.
         """
-        parse(LocalIndex if _is_local(self._addresses) else Index, document)
+        check_index(document, local=_is_local(self._addresses))
 
 
 def _is_local(addresses: Addresses) -> bool:

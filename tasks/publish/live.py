@@ -106,8 +106,7 @@ def _gone(target: Target, keys: Sequence[str], hour: str | None) -> set[str]:
     """
     if hour is None or not target.looks_cost_requests or len(keys) <= LOOKED_FOR:
         return target.missing_stores(keys)
-    # S311: which of them are looked for is no secret
-    some = Random(hour).sample(sorted(keys), LOOKED_FOR)  # noqa: S311
+    some = Random(hour).sample(sorted(keys), LOOKED_FOR)  # noqa: S311 - which are looked for is no secret
     return target.missing_stores(keys) if target.missing_stores(some) else set()
 
 

@@ -24,6 +24,7 @@ from contract.index import (
     PendingEntry,
     StoreEntry,
 )
+from contract.index_check import check_index
 from contract.layout import store_path
 from contract.manifest import Manifest, ManifestFile, ManifestStore
 from contract.store import GroupAttributes, Provenance, RootAttributes
@@ -251,6 +252,52 @@ def test_equal_documents_have_equal_bytes_whatever_the_order_or_sign_of_what_the
     )
     assert here == there
     assert dump(here) == dump(there)
+
+
+SPOILT = (
+    lambda d: d["stores"].reverse(),
+    lambda d: d["stores"].append(d["stores"][-1]),
+    lambda d: d.update(store_count=d["store_count"] + 1),
+    lambda d: d.update(store_count=d["store_count"] + 1, discovered_count=d["discovered_count"] + 1),
+    lambda d: d["stores"][0].update(derived="no"),
+    lambda d: d["stores"][0].update(path=d["pending"][0]["path"]),
+    lambda d: d["stores"][0].update(surplus=1),
+    lambda d: d["failures"][0].update(code="no_such_code"),
+    lambda d: d["pending"][0].pop("reason"),
+    lambda d: d.update(surplus=1),
+    lambda d: d.pop("failures"),
+    lambda d: d.update(events_row_count=1),
+    lambda d: d.update(contract_base=LOCAL["contract_base"]),
+    lambda d: d.update(citation=',"stores":['),
+)
+
+
+@pytest.mark.parametrize("spoil", SPOILT)
+@given(document=indexes())
+def test_an_index_checked_by_its_entries_is_checked_as_a_whole_one_is(document: Index, spoil: Any) -> None:
+    """The verdicts agree on sound documents and on spoilt ones."""
+    check_index(dump(document), local=False)
+    fields = json.loads(dump(document))
+    try:
+        spoil(fields)
+    except (IndexError, KeyError):
+        return
+    data = compact(fields)
+    for local, model in ((False, Index), (True, LocalIndex)):
+        try:
+            parse(model, data)
+        except Refused:
+            with pytest.raises(Refused):
+                check_index(data, local=local)
+        else:
+            check_index(data, local=local)
+
+
+def test_an_index_that_was_cut_is_refused_wherever() -> None:
+    data = dump(index())
+    for end in range(0, len(data), 7):
+        with pytest.raises(Refused):
+            check_index(data[:end], local=False)
 
 
 def test_entries_of_another_number_than_the_head_says_are_not_written() -> None:

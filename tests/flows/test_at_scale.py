@@ -111,4 +111,4 @@ def test_stores_that_vanished_from_a_bucket_are_found(served: Served) -> None:
     served.s3.put(f"{ROOT}index.json", index + b"\n")
     found = preview(served.settings, served.request)
     assert [row.action for row in found.rows].count("convert") == 1
-    assert DATASET_ID == found.dataset_id
+    assert found.dataset_id == DATASET_ID
