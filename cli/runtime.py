@@ -54,6 +54,8 @@ def _check_home(home: Path) -> None:
         raise Refused(f"ZARRMILL_HOME: {there} is no folder; name a folder of your own, such as ~/.zarrmill")
     if there == home and owner != os.geteuid():
         raise Refused(f"ZARRMILL_HOME: {home} belongs to user {owner}; name a folder of your own")
+    if os.statvfs(there).f_blocks == 0:  # /proc and /sys, where root may write and nothing can be kept
+        raise Refused(f"ZARRMILL_HOME: {there} holds no files; name a folder of your own, such as ~/.zarrmill")
     if not os.access(there, os.W_OK | os.X_OK):
         raise Refused(f"ZARRMILL_HOME: {there} may not be written; name a folder of your own, or make it writable")
 

@@ -197,7 +197,8 @@ def _paths(groups: Mapping[_Word, Sequence[RecordingState]]) -> dict[str, list[s
 def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
     """One dataset's status for people; ``whole`` with its runs and the paths of what failed or waits."""
     dataset, counts = status.dataset, status.coverage
-    standing = dataset.status or "not published yet"
+    taken_over = bool(status.runs) and status.runs[0].run.mode == "adopt"
+    standing = dataset.status or ("taken over, still as it was served" if taken_over else "not published yet")
     now = ", converting now" if dataset.converting else ""
     if status.interrupted:
         now = ", its run was interrupted; the next convert goes on"

@@ -28,6 +28,7 @@ from tasks.adoption.trust import trust
 from tasks.catalog import listed_datasets
 from tasks.plan.worklist import plan
 from tasks.publish.documents import comparable
+from tasks.sources import source_exists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -119,8 +120,8 @@ def adopt_all(settings: Settings, request: ReconvertRequest) -> tuple[list[Adopt
     Parameters
     ----------
     request
-        Its ``source`` is a folder or an address below which each dataset's source lies under its id, and so is its
-        ``annex``; its commit and its moment are those of every source.
+        Its ``source`` is a folder or an address below which each dataset's source lies under its id, in a folder also as the
+        bare repository ``ID.git``, and so is its ``annex``; its commit and its moment are those of every source.
     """
     adopted: list[Adopted] = []
     skipped: list[Skipped] = []
@@ -145,7 +146,10 @@ def adopt_all(settings: Settings, request: ReconvertRequest) -> tuple[list[Adopt
 def _below(request: ReconvertRequest, dataset_id: str) -> ReconvertRequest:
     """The request for one dataset of those that lie side by side."""
     annex = None if request.annex is None else f"{request.annex.rstrip('/')}/{dataset_id}"
-    return replace(request, source=f"{request.source.rstrip('/')}/{dataset_id}", annex=annex, dataset_id=dataset_id)
+    source = f"{request.source.rstrip('/')}/{dataset_id}"
+    if not source_exists(source) and source_exists(f"{source}.git"):
+        source += ".git"  # how servers of git keep bare repositories
+    return replace(request, source=source, annex=annex, dataset_id=dataset_id)
 
 
 def _adopt(settings: Settings, engine: Engine, dataset_id: str, request: ReconvertRequest) -> Adopted:

@@ -103,5 +103,9 @@ def _trouble(read: Mapping[str, Numbers], onsets: Sequence[float | None]) -> Ite
             yield f"the comma of the {said} column is read as a decimal one"
         if column.strange:
             yield f"{rows_have(column.strange)} {'an' if said == 'onset' else 'a'} {said} that is no number"
-    if onsets and all(onset is None for onset in onsets):
+    without = sum(onset is None for onset in onsets)
+    missing = without - (read["onset_s"].strange if "onset_s" in read else 0)
+    if without and without == len(onsets):
         yield "no row has an onset"
+    elif missing:
+        yield f"{rows_have(missing)} no onset"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from db.apply import PlannedAction, PlannedRow
+from tasks.sources.protocol import present_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,10 +19,14 @@ __all__ = ["CopyOf", "InputChange", "Plan", "PlannedAction", "PlannedRecording",
 
 @dataclass(frozen=True, slots=True)
 class InputChange:
-    """One file that differs from what the store was made from. As text: ``sub-01_channels.tsv changed``."""
+    """One file that differs from what the store was made from. As text: ``sub-01_channels.tsv changed``.
+
+    ``identified otherwise``: the two content ids are of different kinds, as when a folder is read at a commit for the first
+    time, so they do not tell whether the content is the same.
+    """
 
     path: str
-    how: Literal["added", "changed", "removed"]
+    how: Literal["added", "changed", "identified otherwise", "removed"]
 
     def __str__(self) -> str:
         return f"{self.path.rpartition('/')[2]} {self.how}"
@@ -164,5 +169,12 @@ def _explained(planned: PlannedRecording, former: Mapping[int, Iterable[tuple[st
     before, after = dict(former[planned.recording_id]), dict(planned.inputs)
     changes = [InputChange(path, "added") for path in after.keys() - before.keys()]
     changes += [InputChange(path, "removed") for path in before.keys() - after.keys()]
-    changes += [InputChange(path, "changed") for path in after.keys() & before.keys() if after[path] != before[path]]
+    for path in after.keys() & before.keys():
+        if after[path] != before[path]:
+            same_kind = _kind(before[path]) == _kind(after[path])
+            changes.append(InputChange(path, "changed" if same_kind else "identified otherwise"))
     return replace(planned, changed=tuple(sorted(changes, key=lambda change: change.path)))
+
+
+def _kind(content_id: str) -> str:
+    return present_id(content_id).partition(":")[0]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tasks.sources.annexed import KeyStore
     from tasks.sources.protocol import Source
 
-__all__ = ["open_source"]
+__all__ = ["open_source", "source_exists"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -71,8 +71,17 @@ def open_source(
     return GitSource(root, resolve(root, commit), Annexed(objects, store), annex_url=address.annex)
 
 
+def source_exists(url: str) -> bool:
+    """Whether a folder stands at an address; an address in an S3 service is taken for one that is there."""
+    return is_s3(url) or _place(url).is_dir()
+
+
+def _place(url: str) -> Path:
+    return Path(_local_path(url)).expanduser()
+
+
 def _folder(url: str) -> Path:
-    folder = Path(_local_path(url)).expanduser()
+    folder = _place(url)
     try:
         with os.scandir(folder) as entries:
             empty = next(entries, None) is None

@@ -24,6 +24,7 @@ __all__ = [
     "absence_code",
     "absent_id",
     "is_absent_id",
+    "present_id",
 ]
 
 UNKNOWN_BYTES = 1 << 32
@@ -55,6 +56,11 @@ def absence_code(absence: Absence) -> FailureCode:
 def absent_id(content_id: str) -> str:
     """The content id of an input that was used as if it were not there, because its content is not here."""
     return _ABSENT + content_id
+
+
+def present_id(content_id: str) -> str:
+    """The id without the mark of ``absent_id``."""
+    return content_id.removeprefix(_ABSENT)
 
 
 def is_absent_id(content_id: str) -> bool:

@@ -166,6 +166,12 @@ def test_a_home_that_is_a_file_is_refused_by_the_name_of_its_variable(home: Path
     assert a_file.read_bytes() == b""
 
 
+def test_a_home_where_nothing_can_be_kept_is_refused() -> None:
+    done = zarrmill("status", home=Path("/proc/zarrmill"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("zarrmill: ZARRMILL_HOME: /proc holds no files; ")
+
+
 def test_a_home_that_is_not_there_yet_is_not_made_by_a_question(tmp_path: Path) -> None:
     done = zarrmill("status", home=tmp_path / "a" / "b", cwd=tmp_path)
     assert done.returncode == 0

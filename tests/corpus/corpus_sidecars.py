@@ -59,6 +59,7 @@ ONSETS = [
                 (None, 0.0, "d", None),
             ),
             entry={"n_events": 5},
+            notes=(f"{EVENTS}: 3 rows have no onset",),
         ),
     ),
     row(

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from git_dataset import commit_all, git
 from small_dataset import write_recording, write_root
+from sqlalchemy import Engine
 
+from cli.status import look, status_lines
 from contract.catalog import Catalog, CatalogRow
 from contract.documents import dump
 from contract.errors import Refused
@@ -56,3 +58,23 @@ def test_a_repository_is_compared_at_the_commit_that_is_named(settings: Settings
         adopt(settings, replace(now, source=str(folder), commit="a-branch-that-is-not"))
     [adopted] = adopt_all(settings, then)[0] if every else [adopt(settings, then)]
     assert (adopted.trusted, adopted.to_convert) == (1, 0), "the second recording is not of that commit"
+
+
+@pytest.mark.parametrize("spelling", ["plain", "address"])
+def test_bare_repositories_that_lie_side_by_side_are_found(
+    settings: Settings, tmp_path: Path, engine: Engine, spelling: str
+) -> None:
+    sources, target, folder = tmp_path / "sources", tmp_path / "served", tmp_path / "work"
+    write_root(folder)
+    path = write_recording(folder, "01")
+    git(folder, "init", "-q", "-b", "main")
+    serve(target, path, commit_all(folder))
+    sources.mkdir()
+    git(folder, "clone", "-q", "--bare", ".", str(sources / "xx000001.git"))
+    asked = ReconvertRequest(source=str(sources) if spelling == "plain" else sources.as_uri(), target=str(target))
+    [adopted], skipped = adopt_all(settings, asked)
+    assert (adopted.trusted, adopted.to_convert, skipped) == (1, 0, [])
+    assert adopted.source == str(sources / "xx000001.git")
+    with engine.connect() as c:
+        [status] = look(c, target=str(target))
+    assert next(status_lines(status, whole=False)) == "xx000001  taken over, still as it was served  changing"

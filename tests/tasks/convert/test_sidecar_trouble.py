@@ -51,7 +51,7 @@ def test_trouble_with_events_is_named(tmp_path: Path, data: bytes, n_events: int
 @pytest.mark.parametrize(
     "data",
     [
-        b"onset\tduration\nn/a\t0\n1\tn/a\n",
+        b"onset\tduration\n0\t0\n1\tn/a\n",
         b"onset\tduration\n",
         "onset\tduration\tvalue\n1\t0\tµ — 你好\n".encode(),
         "onset\tduration\n1\t0\n".encode("utf-8-sig"),

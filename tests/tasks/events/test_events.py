@@ -59,14 +59,15 @@ def test_a_byte_order_mark_hides_no_onset() -> None:
         assert parse_events(data).onset_s == (1.0,)
 
 
-def test_onsets_that_are_no_number_are_counted_and_missing_ones_are_not() -> None:
+def test_onsets_that_are_missing_and_that_are_no_number_are_counted_apart() -> None:
     assert parse_events(b"onset\tduration\n1\t0\nn/a\t0\n1,500\t0\ninf\tlong\n\t0\n").notes == (
         "2 rows have an onset that is no number",
         "1 row has a duration that is no number",
+        "2 rows have no onset",
     )
     spellings = "".join(f"{cell}\t{cell}\tx\n" for cell in ("n/a", "N/A", "NA", "nan", "NaN", "None", "null", "", "1"))
     found = parse_events(f"onset\tduration\tvalue\n{spellings}".encode())
-    assert (found.onset_s, found.notes) == ((1.0, *[None] * 8), ())
+    assert (found.onset_s, found.notes) == ((1.0, *[None] * 8), ("8 rows have no onset",))
 
 
 @pytest.mark.parametrize(

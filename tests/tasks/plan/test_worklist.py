@@ -232,6 +232,22 @@ def test_changed_files_are_named() -> None:
     assert one.row().inputs == one.inputs
 
 
+@pytest.mark.parametrize(
+    ("former", "how"),
+    [
+        ("git:abc", "identified otherwise"),
+        (absent_id("annex:MD5E-s1--x"), "identified otherwise"),
+        ("stat:1-2-3", "changed"),
+        (absent_id("stat:1-2-3"), "changed"),
+    ],
+)
+def test_an_id_of_another_kind_is_not_called_a_change(former: str, how: str) -> None:
+    entry = TreeEntry(1, "stat:4-5-6")
+    known = state(id=7, source=source_fingerprint({EDF: former}))
+    [one] = planned(known, tree={EDF: entry, TSV: TREE[TSV]}).with_changes({7: [(EDF, former)]}).recordings
+    assert [str(change) for change in one.changed if change.path == EDF] == [f"{EDF.rpartition('/')[2]} {how}"]
+
+
 def test_what_is_gone_is_dropped_once() -> None:
     gone = state(id=2, path="sub-02/eeg/sub-02_eeg.edf")
     long_gone = replace(gone, id=3, path="sub-03_eeg.edf", discovered=False)
