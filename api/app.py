@@ -12,8 +12,10 @@ from starlette.responses import JSONResponse, Response
 
 from api.errors import add_error_handlers, not_found
 from api.gateway import serve_object
+from api.recipes import recipe_routes
 from contract.layout import CATALOG_KEY, is_dataset_id
 from infra.storage.opened import opener
+from tasks.read.place import target_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +52,7 @@ def create_app(target: Target, settings: Settings) -> FastAPI:
         max_age=86400,
     )
     _add_service_routes(app, settings.archive_name)
+    app.include_router(recipe_routes(target_place(target)))
     _add_data_routes(app, opener(target))
     return app
 

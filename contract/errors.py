@@ -5,6 +5,7 @@
     ZarrmillError                    every error of ours; has a stable code, a sentence and an operator's detail
     ├── Refused              exit 2  input, settings or arguments are wrong; the sentence names field and way out
     ├── Busy                 exit 4  another run holds the dataset
+    ├── NotServed            exit 1  a reader asks for what has no store: it failed, is pending, or is not there at all
     ├── NothingPublished     exit 1  the run ended without publishing anything
     ├── RecordingFailed              a verdict on one recording: goes to failures[] with its FailureCode
     ├── NotNow                       a condition of the machine: the recording stays pending
@@ -29,6 +30,7 @@ __all__ = [
     "Busy",
     "LostLease",
     "NotNow",
+    "NotServed",
     "NothingPublished",
     "PreconditionFailed",
     "PublishConflict",
@@ -76,6 +78,21 @@ class Busy(ZarrmillError):
 
     code = "busy"
     exit_code = 4
+
+
+class NotServed(ZarrmillError):
+    """A reader asks for what is not served.
+
+    ``state`` is ``failed``, ``pending`` or ``unknown``; ``reason`` is the failure code or the pending reason, None for
+    what is not known at all.
+    """
+
+    code = "not_served"
+
+    def __init__(self, sentence: str, *, state: str, reason: str | None = None, detail: str | None = None) -> None:
+        super().__init__(sentence, detail=detail)
+        self.state = state
+        self.reason = reason
 
 
 class NothingPublished(ZarrmillError):
