@@ -18,19 +18,22 @@ __all__ = ["DEFAULT_TARGET", "coverage_line", "exit_code", "summary_lines", "sum
 DEFAULT_TARGET = "./served"
 _PATHS_SHOWN = 10
 _Code = TypeVar("_Code", FailureCode, PendingReason)
+_UNSERVED_CODE = 5
 _STOPPED_CODES = {"SIGINT": 130, "SIGTERM": 143}
 
 
 def exit_code(summary: RunSummary, *, strict: bool) -> int:
     """What the command answers to the shell.
 
-    130 or 143 after a soft stop; 1 when what is served is not what the state says; 3 with ``strict`` and anything
+    130 or 143 after a soft stop; 1 when what is served is not what the state says; 5 when no machine took what was due; 3 with ``strict`` and anything
     failed or pending; else 0.
     """
     if summary.stopped is not None:
         return _STOPPED_CODES[summary.stopped]
     if not summary.published:
         return 1
+    if summary.unserved is not None:
+        return _UNSERVED_CODE
     return 3 if strict and (summary.failures or summary.pending) else 0
 
 
@@ -70,6 +73,8 @@ def _what_happened(summary: RunSummary) -> str:
         return f"Stopped by {summary.stopped}: {summary.converted:,} converted, {rest}."
     if not summary.published:
         return "Nothing could be published."
+    if summary.unserved is not None:
+        return f"{summary.converted:,} converted: {summary.unserved}."
     if not summary.changed:
         return "Nothing has changed: nothing was converted and nothing was written."
     return f"{summary.converted:,} converted now, {summary.carried:,} carried forward."

@@ -21,8 +21,8 @@ from flows.fan_out import fan_out
 from flows.interim import InterimPublisher
 from flows.orders import durations, learnt_kinds, orders
 from flows.renames import copy_renamed_stores
+from flows.request import GaveUp, RecordingEnded, StageChanged, Started
 from flows.request import Published as PublishedEvent
-from flows.request import RecordingEnded, StageChanged, Started
 from flows.summary import summarise
 from infra.home import private_folder
 from tasks.callback import RunReport, calibration_of, deliver_due, enqueue, ready_body
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from distributed import Client
 
-    from flows.request import RunSummary
+    from flows.request import ProgressEvent, RunSummary
     from flows.session import Session
     from tasks.convert.order import AttemptReport
     from tasks.plan.planned import PlannedRecording
@@ -66,6 +66,7 @@ class Tally:
     workers_lost: int = 0
     measured: int = 0
     events_unusable: int = 0
+    gave_up: str | None = None
     zarrs: dict[str, str] = field(default_factory=dict)
 
     def add(self, report: AttemptReport, zarr: str) -> None:
@@ -89,6 +90,14 @@ class Tally:
     def unsuccessful(self) -> tuple[str, ...]:
         """Paths of recordings that this run tried and did not convert, sorted."""
         return tuple(sorted({*self.failed, *self.pending}))
+
+    def unserved(self, due_count: int) -> str | None:
+        """Why no machine took what was due, when the run ended early for that or made nothing and found nothing out."""
+        if self.gave_up is not None:
+            return self.gave_up
+        if not due_count or self.converted or self.copied or self.failed:
+            return None
+        return f"all that was due waits for a machine: {due_count}"
 
     @property
     def deterministic(self) -> bool:
@@ -123,11 +132,8 @@ def carry_out(
     tally, to_convert = Tally(), session.plan.of(PlannedAction.CONVERT)
     session.on_event(_started(session, to_convert))
     deliver_due(session.engine, session.settings)
-    done_instead = False
-    if instead is not None:
-        _note_stage(session, instead.stage)
-        done_instead = instead.work(session)
-    elif to_convert and session.stop.state == "go":
+    done_instead = instead is not None and _do_instead(session, instead)
+    if instead is None and to_convert and session.stop.state == "go":
         _copy_and_convert(session, client, stage, tally)
     session.check_lease()
     done: list[Published] = []
@@ -145,7 +151,13 @@ def carry_out(
         changed=published.changed or bool(written) or catalog_changed,
         notes=(*_copies(tally), *_disclosures(published), *notes),
         seconds=time.monotonic() - began,
+        unserved=tally.unserved(len(to_convert)) if instead is None else None,
     )
+
+
+def _do_instead(session: Session, instead: Instead) -> bool:
+    _note_stage(session, instead.stage)
+    return instead.work(session)
 
 
 def _copy_and_convert(
@@ -208,12 +220,18 @@ def _convert(session: Session, client: Client, tally: Tally) -> None:
         learnt=learnt,
         took=took,
     )
+
+    def tell(event: ProgressEvent) -> None:
+        if isinstance(event, GaveUp):
+            tally.gave_up = event.sentence
+        session.on_event(event)
+
     reports = fan_out(
         client,
         session.engine,
         session.run,
         work,
-        on_progress=session.on_event,
+        on_progress=tell,
         should_stop=lambda: _stop_word(session),
         owner=session.ownership.owner,
         priority=session.request.priority,

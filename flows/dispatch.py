@@ -99,7 +99,9 @@ class Dispatch:
         }
 
     def place(self) -> None:
-        """Start what fits now, and fetch what will be next."""
+        """Start what fits now, and fetch what will be next; nothing while the scheduler cannot be reached."""
+        if not self.fleet.is_reachable:
+            return
         self._begin_fetched()
         placements = self.admission.place(time.monotonic())
         for at, placement in enumerate(placements):
@@ -247,7 +249,7 @@ class Dispatch:
         try:
             change = self.fleet.refresh()
         except OSError as error:
-            _LOG.warning("the Dask scheduler does not answer: %s", error)
+            _LOG.warning("the Dask scheduler does not answer: %s", error or type(error).__name__)
             return []
         lost: list[InFlight] = []
         for worker in change.left:
@@ -304,7 +306,7 @@ class Dispatch:
                 scratch_bytes=worker.capacity.scratch_bytes,
                 slots=worker.capacity.slots,
             )
-            part = _NOTHING if self.is_drained(worker) else usable.get(worker.address, whole)
+            part = _NOTHING if self._is_closed_to_new(worker) else usable.get(worker.address, whole)
             self.admission.withhold(
                 worker.address,
                 free_memory_bytes=part.memory_bytes,
@@ -316,15 +318,32 @@ class Dispatch:
         """Whether a worker takes nothing new."""
         return any(drain.covers(worker.name) for drain in self._drains)
 
+    def _is_closed_to_new(self, worker: FleetWorker) -> bool:
+        return self.is_drained(worker) or self.fleet.is_silent(worker)
+
     @property
     def takes_nothing(self) -> bool:
-        """Whether every worker that is here is drained, or there is none."""
-        return all(self.is_drained(worker) for worker in self.fleet.workers.values())
+        """Whether every worker that is here is drained or silent, or there is none."""
+        return all(self._is_closed_to_new(worker) for worker in self.fleet.workers.values())
 
     @property
     def is_all_drained(self) -> bool:
         """Whether no worker takes anything, not even one that would join now."""
         return any(drain.worker == EVERY_WORKER for drain in self._drains)
+
+    @property
+    def why_nothing_starts(self) -> str:
+        """What keeps everything that waits from starting, as the beginning of a sentence."""
+        workers = self.fleet.workers.values()
+        if self.fleet.is_closed:
+            return "the Dask scheduler does not answer any more"
+        if not workers:
+            return "there is no worker"
+        if all(self.is_drained(worker) for worker in workers):
+            return "every worker is drained (zarrmill drain --undo ends that)"
+        if self.takes_nothing:
+            return "no worker answers the Dask scheduler"
+        return "other commands hold this host's memory"
 
     def let_go_drained(self) -> None:
         """Stop what has not begun on drained workers, and everything there once their grace is over."""

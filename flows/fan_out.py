@@ -28,7 +28,7 @@ from flows.admission import AGE_S, Admission
 from flows.dispatch import Dispatch
 from flows.in_flight import CONVERTED, FETCHED, InFlight
 from flows.ownership import is_gone
-from flows.request import DEFAULT_PRIORITY, Note, ProgressEvent
+from flows.request import DEFAULT_PRIORITY, GaveUp, ProgressEvent
 from flows.shares import HostShares
 from flows.unreported import in_transaction, of_history, put_off, release_dead, released_at_stop, too_large, unreported
 from tasks.convert.attempt import Outcome
@@ -214,6 +214,8 @@ class _FanOut:
 
     def _gone(self, one: InFlight, future: Future[Any]) -> None:
         """Put aside an attempt on a worker of which nothing more is heard. How it ended is seen later."""
+        if future.status == "cancelled":  # by Dask: we ask nothing of a future that we have cancelled
+            one.was_cut_off, one.may_be_guilty = True, False
         if future.status == "error":
             trouble = future.exception()  # type: ignore[no-untyped-call]  # distributed has no types here
             if isinstance(trouble, Refused):
@@ -258,7 +260,7 @@ class _FanOut:
         order = one.assignment.order
         self._dispatch.withhold()  # its worker may have been drained this moment
         alone = one.request.alone
-        if not self._dispatch.is_drained(one.worker):
+        if not self._dispatch.is_drained(one.worker) and not one.was_cut_off:
             # Perhaps one of its neighbours takes the others along: then it does not do so here.
             alone = True
             self._let_go[order.recording_id] += 1
@@ -320,18 +322,18 @@ class _FanOut:
     def _idle_for_long(self) -> bool:
         """Whether nothing has run for so long that what waits had better stay due: no worker, or others hold the hosts."""
         now = time.monotonic()
+        closed = self._dispatch.fleet.is_closed
         if self._in_flight or self._limbo:
             self._busy_at = now
+            if not closed:
+                return False
         patience_s = _NO_WORKER_S if self._dispatch.takes_nothing else _NO_ROOM_S
-        at_once = self._dispatch.fleet.is_closed or self._dispatch.is_all_drained
-        if now - self._busy_at < (0.0 if at_once else patience_s):
+        if not closed and not self._dispatch.is_all_drained and now - self._busy_at < patience_s:
             return False
-        why = "there is no worker" if not self._dispatch.fleet.workers else "other commands hold this host's memory"
-        if self._dispatch.fleet.workers and self._dispatch.takes_nothing:
-            why = "every worker is drained (zarrmill drain --undo ends that)"
-        left = len(self._dispatch.admission)
-        _LOG.error("%s since %.0f s; %d recordings stay due", why, patience_s, left)
-        self._dispatch.on_progress(Note(sentence=f"{why}; what waits stays due: {left}"))
+        left = len(self._dispatch.admission) + len(self._in_flight) + len(self._limbo)
+        why = self._dispatch.why_nothing_starts
+        _LOG.error("%s; %d recordings stay due", why, left)
+        self._dispatch.on_progress(GaveUp(sentence=f"{why}; what waits stays due: {left}"))
         return True
 
     # stopping

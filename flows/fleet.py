@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from flows.ledger import Capacity
 from infra.cluster import WorkerIdentity, identify
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Fleet", "FleetChange", "FleetWorker"]
 
 _LOG = logging.getLogger("zarrmill.flow")
+_ANSWER_S: Final = 5.0
+_GONE_AFTER_S: Final = 30.0  # a worker that the scheduler has dropped hears so at its next heartbeat, and closes itself
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -53,12 +56,21 @@ class FleetChange:
 
 
 class Fleet:
-    """The workers that are there now; refreshed from the scheduler."""
+    """The workers that are there now; refreshed from the scheduler.
 
-    def __init__(self, client: Client) -> None:
+    A worker has left when its process is gone, or when the scheduler has not known it for half a minute. Until then it is *silent*: it
+    takes nothing new, and what it works on is still its own.
+    """
+
+    def __init__(
+        self, client: Client, *, clock: Callable[[], float] = time.monotonic, answer_s: float = _ANSWER_S
+    ) -> None:
         self._client = client
+        self._answer_s = answer_s
+        self._clock = clock
         self.workers: dict[str, FleetWorker] = {}
         self.largest_seen_bytes = 0
+        self._silent_since: dict[str, float] = {}
         self._unusable: set[str] = set()
 
     @property
@@ -71,6 +83,10 @@ class Fleet:
         """Whether the client has given the scheduler up for good."""
         return self._client.status in {"closing", "closed"}
 
+    def is_silent(self, worker: FleetWorker) -> bool:
+        """Whether the scheduler does not know this worker now."""
+        return worker.address in self._silent_since
+
     def refresh(self) -> FleetChange:
         """Ask the scheduler who is there; a new worker is used once it has said that it runs this version.
 
@@ -79,21 +95,51 @@ class Fleet:
         Refused
             A worker runs another version.
         OSError
-            The scheduler does not answer.
+            The scheduler does not answer, or the client is connecting to it anew. Nothing is known of the workers.
         """
-        if not self.is_reachable:
-            # Its workers close themselves, and every future of ours is cancelled. A call would wait for it.
+        if self.is_closed:
             left = tuple(self.workers.values())
             self.workers.clear()
+            self._silent_since.clear()
             return FleetChange(left=left)
-        info: Mapping[str, Mapping[str, Any]] = self._client.scheduler_info(n_workers=-1).get("workers", {})
+        info = self._known_to_the_scheduler()
         there = {address: worker for address, worker in info.items() if worker.get("status") == "running"}
-        left = tuple(self.workers.pop(address) for address in list(self.workers) if address not in there)
+        left = tuple(worker for worker in list(self.workers.values()) if self._has_left(worker, there))
+        for worker in left:
+            del self.workers[worker.address]
+            self._silent_since.pop(worker.address, None)
         self._unusable &= there.keys()
         new = [
             address for address in there if address not in self.workers and self._can_convert(address, there[address])
         ]
         changed = self._resized(there)
+        return FleetChange(self._joined(new, there), left, changed)
+
+    def _known_to_the_scheduler(self) -> Mapping[str, Mapping[str, Any]]:
+        """Every worker as the scheduler describes it now.
+
+        ``Client.scheduler_info`` cannot be asked: it gives what the client stored last, which the client itself replaces every two seconds by
+        an answer without workers, and which stays what it was when the scheduler does not answer. On a busy machine a flow took all
+        its workers as gone for that.
+        """
+        scheduler = self._client.scheduler
+        if not self.is_reachable or scheduler is None:
+            raise ConnectionError("the connection to the Dask scheduler is being made anew")
+        answer: Mapping[str, Any] = self._client.sync(scheduler.identity, n_workers=-1, callback_timeout=self._answer_s)  # type: ignore[no-untyped-call]  # distributed has no types here
+        workers: Mapping[str, Mapping[str, Any]] = answer["workers"]
+        return workers
+
+    def _has_left(self, worker: FleetWorker, there: Mapping[str, object]) -> bool:
+        if worker.address in there:
+            self._silent_since.pop(worker.address, None)
+            return False
+        now = self._clock()
+        if worker.address not in self._silent_since:
+            _LOG.warning("the scheduler does not know the worker %s now; nothing new starts there", worker.name)
+            self._silent_since[worker.address] = now
+        return worker.is_surely_gone or now - self._silent_since[worker.address] > _GONE_AFTER_S
+
+    def _joined(self, new: list[str], there: Mapping[str, Mapping[str, Any]]) -> tuple[FleetWorker, ...]:
         joined = []
         for address, identity in (identify(self._client, new) if new else {}).items():
             worker = FleetWorker(
@@ -107,12 +153,14 @@ class Fleet:
             machine_bytes = max(identity.memory_limit_bytes, worker.capacity.memory_bytes)
             self.largest_seen_bytes = max(self.largest_seen_bytes, machine_bytes)
             joined.append(worker)
-        return FleetChange(tuple(joined), left, changed)
+        return tuple(joined)
 
     def _resized(self, there: Mapping[str, Mapping[str, Any]]) -> tuple[FleetWorker, ...]:
         """Workers that say they have more or less than before; the same process at the same address."""
         changed = []
         for address, worker in self.workers.items():
+            if address not in there:
+                continue
             capacity = _capacity(there[address], worker.capacity.scratch_in_memory)
             if capacity != worker.capacity:
                 _LOG.info("the worker %s has %d bytes of memory now", worker.name, capacity.memory_bytes)

@@ -31,6 +31,7 @@ class InFlight:
     """One attempt that is on a worker.
 
     ``may_be_guilty``: its conversion was handed to the worker, so that it may be what the worker died of. ``is_charged``: the ledger has memory and a slot for it; until then its files are fetched and no more.
+    ``was_cut_off``: the connection to the scheduler broke, and everything that ran with it; no recording has a part in that.
     """
 
     assignment: Assignment
@@ -44,6 +45,7 @@ class InFlight:
     may_be_guilty: bool = False
     lost_at: float | None = None
     was_let_go: bool = False
+    was_cut_off: bool = False
 
     @property
     def attempt_id(self) -> UUID:

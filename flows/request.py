@@ -18,6 +18,7 @@ __all__ = [
     "DEFAULT_PRIORITY",
     "MODES",
     "REBUILD_COLUMNS",
+    "GaveUp",
     "MemoryInUse",
     "Mode",
     "Note",
@@ -217,6 +218,11 @@ class Note:
     sentence: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaveUp(Note):
+    """The run ends before its work is done because no machine takes what waits; the sentence says why."""
+
+
 ProgressEvent = Started | StageChanged | RecordingStarted | RecordingEnded | MemoryInUse | Published | Note
 
 
@@ -242,6 +248,8 @@ class RunSummary:
         Address or path of index, manifest, events and catalog, by those names.
     stopped
         The signal that ended the run early.
+    unserved
+        Why no machine took what was due, as a sentence, when the run ended early for that or converted nothing.
     """
 
     dataset_id: str
@@ -261,3 +269,4 @@ class RunSummary:
     notes: tuple[str, ...] = ()
     seconds: float
     stopped: StopKind | None = None
+    unserved: str | None = None

@@ -61,7 +61,15 @@ def documents_of(target: Target, dataset_id: str, *, has_events: bool) -> Mappin
     return MappingProxyType({name: f"{target.url}/{key}" for name, key in keys.items()})
 
 
-def summarise(session: Session, *, converted: int, changed: bool, notes: tuple[str, ...], seconds: float) -> RunSummary:
+def summarise(
+    session: Session,
+    *,
+    converted: int,
+    changed: bool,
+    notes: tuple[str, ...],
+    seconds: float,
+    unserved: str | None = None,
+) -> RunSummary:
     """The last word of a run that published."""
     now = standing(session.engine, session.dataset)
     dataset_id = session.dataset.dataset_id
@@ -83,4 +91,5 @@ def summarise(session: Session, *, converted: int, changed: bool, notes: tuple[s
         notes=(*session.survey.notes, *notes),
         seconds=seconds,
         stopped=session.stop.kind,
+        unserved=unserved,
     )

@@ -56,6 +56,7 @@ __all__ = [
 
 _LOG = logging.getLogger("zarrmill.cluster")
 _START_TIMEOUT_S: Final = 60.0
+_ANSWERS_WITHIN_S: Final = 6.0
 _STOP_PATIENCE_S: Final = 3.0
 _LOG_BYTES: Final = 16 << 20
 _EXTRA_THREADS: Final = 6  # threads for fetching, uploading and the edges of recordings beside those that convert
@@ -277,10 +278,14 @@ def cluster(
 
 
 def _client_of(address: str) -> Client:
+    """A client that waits a minute for its scheduler to come back; that it is there now is asked before, and quickly."""
     from distributed import Client
+    from distributed.comm.addressing import get_address_host_port
 
     try:
-        return Client(address, set_as_default=False, timeout=6)  # type: ignore[no-untyped-call]  # distributed has no types
+        with socket.create_connection(get_address_host_port(address), timeout=_ANSWERS_WITHIN_S):
+            pass
+        return Client(address, set_as_default=False, timeout=_START_TIMEOUT_S)  # type: ignore[no-untyped-call]  # as above
     except OSError as error:
         raise Refused(
             f"the Dask scheduler {address} does not answer; start it, or unset ZARRMILL_DASK_ADDRESS",

@@ -2,62 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
 
-import pytest
 from distributed import Client
-from fan_out_bench import FORMAT, MB, SUPPORT, Shop, wait_until
+from fan_out_bench import MB, Shop, wait_until
 from sqlalchemy import Engine
 
 from contract.codes import FailureCode, PendingReason
-from infra.cluster import cluster
-from infra.database import engine as make_engine
-from infra.settings import Settings, load_settings
+from infra.settings import Settings
 
-ROOT = Path(__file__).resolve().parents[2]
 SLOTS = 3
-
-
-@pytest.fixture(scope="module")
-def database(servers: Any) -> Iterator[str]:
-    server = servers.migrated(18)
-    name = f"fan_out_{uuid4().hex[:8]}"
-    server.create_database(name, template="migrated")
-    yield server.url(name)
-    server.drop_database(name)
-
-
-@pytest.fixture(scope="module")
-def engine(database: str) -> Iterator[Engine]:
-    made = make_engine(database)
-    yield made
-    made.dispose()
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return load_settings(home=tmp_path_factory.mktemp("home"))
-
-
-@pytest.fixture(scope="module")
-def client(settings: Settings, database: str) -> Iterator[Client]:
-    patch = pytest.MonkeyPatch()
-    patch.setenv("PYTHONPATH", f"{ROOT}:{SUPPORT}:{FORMAT}")
-    with patch.context(), cluster(settings, database_url=database, workers=SLOTS, memory_bytes=1024 * MB) as client:
-        patch.undo()
-        client.wait_for_workers(1, timeout=120)
-        yield client
-
-
-@pytest.fixture
-def shop(engine: Engine, tmp_path: Path) -> Shop:
-    return Shop.open(engine, tmp_path / "dataset")
 
 
 def scratch_is_empty(settings: Settings) -> bool:
@@ -67,13 +23,13 @@ def scratch_is_empty(settings: Settings) -> bool:
 
 
 def test_recordings_are_converted_and_served_and_nothing_is_left_behind(
-    client: Client, shop: Shop, settings: Settings
+    small_client: Client, shop: Shop, small_settings: Settings
 ) -> None:
     names = [f"{number:02}" for number in range(12)]
     for name in names:
         shop.put(name)
     run = shop.begin()
-    reports = shop.convert(client, run)
+    reports = shop.convert(small_client, run)
     assert {name: report.outcome for name, report in reports.items()} == dict.fromkeys(names, "done")
     for name in names:
         assert shop.state(name).served is not None
@@ -82,19 +38,21 @@ def test_recordings_are_converted_and_served_and_nothing_is_left_behind(
         assert attempt.measured_bytes is not None
         assert {"fetch", "child", "upload"} <= set(attempt.stage_seconds)
     assert shop.reserved() == 0
-    wait_until(lambda: scratch_is_empty(settings), 90)
+    wait_until(lambda: scratch_is_empty(small_settings), 90)
     shop.end(run)
 
 
 INNOCENTS = ("i1", "i2", "i3", "i4", "i5", "i6")
 
 
-def test_a_recording_that_needs_more_than_it_was_given_is_converted_alone_with_more(client: Client, shop: Shop) -> None:
+def test_a_recording_that_needs_more_than_it_was_given_is_converted_alone_with_more(
+    small_client: Client, shop: Shop
+) -> None:
     shop.put("big", {"do": "allocate", "bytes": 300 * MB})
     for name in INNOCENTS[:3]:
         shop.put(name)
     run = shop.begin()
-    reports = shop.convert(client, run)
+    reports = shop.convert(small_client, run)
     assert {report.outcome for report in reports.values()} == {"done"}
     assert shop.state("big").attempts == 0
     permitted = sorted(attempt.permitted_bytes for attempt in shop.attempts("big"))
@@ -102,12 +60,14 @@ def test_a_recording_that_needs_more_than_it_was_given_is_converted_alone_with_m
     shop.end(run)
 
 
-def test_what_fits_no_worker_waits_uncounted_and_what_fits_no_machine_has_failed(client: Client, shop: Shop) -> None:
+def test_what_fits_no_worker_waits_uncounted_and_what_fits_no_machine_has_failed(
+    small_client: Client, shop: Shop
+) -> None:
     for name in ("later", "never", "fine"):
         shop.put(name)
     run = shop.begin()
     reports = shop.convert(
-        client,
+        small_client,
         run,
         later={"permitted_bytes": 4096 * MB, "floor_bytes": 200 * MB},
         never={"permitted_bytes": 4096 * MB, "floor_bytes": 1 << 50},
@@ -133,14 +93,16 @@ def stopping(shop: Shop, word: str, ready: Callable[[], bool]) -> Callable[[], s
     return should_stop
 
 
-def test_a_soft_stop_finishes_what_runs_and_leaves_the_rest_due(client: Client, shop: Shop, tmp_path: Path) -> None:
+def test_a_soft_stop_finishes_what_runs_and_leaves_the_rest_due(
+    small_client: Client, shop: Shop, tmp_path: Path
+) -> None:
     mark = tmp_path / "mark"
     shop.put("first", {"do": "sleep", "seconds": 0.5, "mark": str(mark)})
     for number in range(12):
         shop.put(f"r{number}", {"do": "sleep", "seconds": 0.3})
     run = shop.begin()
     reports = shop.convert(
-        client, run, should_stop=stopping(shop, "finish", mark.exists), first={"permitted_bytes": 200 * MB}
+        small_client, run, should_stop=stopping(shop, "finish", mark.exists), first={"permitted_bytes": 200 * MB}
     )
     assert reports["first"].outcome == "done"
     assert {report.outcome for report in reports.values()} == {"done"}
@@ -151,7 +113,7 @@ def test_a_soft_stop_finishes_what_runs_and_leaves_the_rest_due(client: Client, 
 
 
 def test_a_hard_stop_releases_what_runs_uncounted(
-    client: Client, shop: Shop, settings: Settings, tmp_path: Path
+    small_client: Client, shop: Shop, small_settings: Settings, tmp_path: Path
 ) -> None:
     marks = [tmp_path / f"mark{number}" for number in range(10)]
     for number, mark in enumerate(marks):
@@ -159,17 +121,19 @@ def test_a_hard_stop_releases_what_runs_uncounted(
     run = shop.begin()
     # whichever was fetched first has a slot
     full = stopping(shop, "now", lambda: sum(mark.exists() for mark in marks) == SLOTS)
-    reports = shop.convert(client, run, should_stop=full)
+    reports = shop.convert(small_client, run, should_stop=full)
     assert SLOTS <= len(reports) < 10, "what had begun is let go, the rest never began"
     assert {report.outcome for report in reports.values()} == {"released"}
     assert {(state.due, state.attempts) for state in shop.states().values()} == {("pending", 0)}
-    wait_until(lambda: scratch_is_empty(settings), 90)
+    wait_until(lambda: scratch_is_empty(small_settings), 90)
     assert shop.reserved() == 0
     shop.end(run)
 
 
-def test_two_runs_share_a_host_without_taking_more_than_it_has(client: Client, engine: Engine, tmp_path: Path) -> None:
-    shops = [Shop.open(engine, tmp_path / name) for name in ("one", "two")]
+def test_two_runs_share_a_host_without_taking_more_than_it_has(
+    small_client: Client, bench_engine: Engine, tmp_path: Path
+) -> None:
+    shops = [Shop.open(bench_engine, tmp_path / name) for name in ("one", "two")]
     outcomes: list[set[str]] = []
     for shop in shops:
         for number in range(4):
@@ -177,7 +141,9 @@ def test_two_runs_share_a_host_without_taking_more_than_it_has(client: Client, e
 
     def convert(shop: Shop) -> None:
         run = shop.begin()
-        reports = shop.convert(client, run, **{f"r{number}": {"permitted_bytes": 400 * MB} for number in range(4)})
+        reports = shop.convert(
+            small_client, run, **{f"r{number}": {"permitted_bytes": 400 * MB} for number in range(4)}
+        )
         outcomes.append({report.outcome for report in reports.values()})
         shop.end(run)
 
@@ -191,30 +157,3 @@ def test_two_runs_share_a_host_without_taking_more_than_it_has(client: Client, e
         max(attempt.permitted_bytes for shop in shops for name in shop.steps for attempt in shop.attempts(name))
         == 400 * MB
     )
-
-
-def test_a_lost_scheduler_leaves_everything_due_and_nobody_charged(
-    settings: Settings, database: str, shop: Shop, tmp_path: Path
-) -> None:
-    mark = tmp_path / "mark"
-    for number in range(5):
-        shop.put(f"r{number}", {"do": "sleep", "seconds": 60, "mark": str(mark)})
-    patch = pytest.MonkeyPatch()
-    patch.setenv("PYTHONPATH", f"{ROOT}:{SUPPORT}:{FORMAT}")
-    with patch.context(), cluster(settings, database_url=database, workers=SLOTS, memory_bytes=512 * MB) as own:
-        patch.undo()
-        run = shop.begin()
-        scheduler = own.run_on_scheduler(os.getpid)
-        killed: list[bool] = []
-
-        def should_stop() -> str | None:
-            if mark.exists() and not killed:
-                os.kill(scheduler, signal.SIGKILL)
-                killed.append(True)
-            return "now" if killed else None
-
-        reports = shop.convert(own, run, should_stop=should_stop)
-    assert killed
-    assert {report.outcome for report in reports.values()} <= {"released", "lost"}
-    shop.end(run)
-    assert {(state.due, state.attempts) for state in shop.states().values()} == {("pending", 0)}

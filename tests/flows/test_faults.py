@@ -8,22 +8,18 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from distributed import Client
-from fan_out_bench import FORMAT, MB, SUPPORT, Shop, wait_until
+from fan_out_bench import MB, Shop, bench_cluster, wait_until
 from scene import AT_LEAST, Innocents, converting
 from sqlalchemy import Engine
 
 from contract.codes import PendingReason
-from infra.cluster import cluster
-from infra.database import engine as make_engine
 from infra.host import process_memory
 from infra.settings import Settings, load_settings
 from tasks.convert.worker_room import worker_room
 
-ROOT = Path(__file__).resolve().parents[2]
 SLOTS = 12
 CAPACITY_BYTES = 1280 * MB
 ALL_BUT_BYTES = 1030 * MB
@@ -33,47 +29,24 @@ INFRA, MEMORY = PendingReason.INFRA_FAILURE, PendingReason.MEMORY_BUDGET
 
 
 @pytest.fixture(scope="module")
-def database(servers: Any) -> Iterator[str]:
-    server = servers.migrated(18)
-    name = f"faults_{uuid4().hex[:8]}"
-    server.create_database(name, template="migrated")
-    yield server.url(name)
-    server.drop_database(name)
-
-
-@pytest.fixture(scope="module")
-def engine(database: str) -> Iterator[Engine]:
-    made = make_engine(database)
-    yield made
-    made.dispose()
-
-
-@pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return load_settings(home=tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture(scope="module")
-def client(settings: Settings, database: str) -> Iterator[Client]:
-    patch = pytest.MonkeyPatch()
-    patch.setenv("PYTHONPATH", f"{ROOT}:{SUPPORT}:{FORMAT}")
-    with (
-        patch.context(),
-        cluster(settings, database_url=database, workers=SLOTS, memory_bytes=CAPACITY_BYTES) as client,
-    ):
-        patch.undo()
-        client.wait_for_workers(1, timeout=120)
+def client(settings: Settings, bench_database: str) -> Iterator[Client]:
+    with bench_cluster(settings, bench_database, slots=SLOTS, memory_bytes=CAPACITY_BYTES) as client:
         yield client
 
 
 @pytest.fixture
-def shop(engine: Engine, tmp_path: Path) -> Shop:
-    return Shop.open(engine, tmp_path / "guilty")
+def shop(bench_engine: Engine, tmp_path: Path) -> Shop:
+    return Shop.open(bench_engine, tmp_path / "guilty")
 
 
 @pytest.fixture
-def innocents(engine: Engine, tmp_path: Path) -> Innocents:
-    made = Innocents(Shop.open(engine, tmp_path / "innocent"), tmp_path)
+def innocents(bench_engine: Engine, tmp_path: Path) -> Innocents:
+    made = Innocents(Shop.open(bench_engine, tmp_path / "innocent"), tmp_path)
     made.put(*NAMES)
     return made
 
@@ -241,7 +214,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_who_fills_the_scratch_disk_is_blamed_and_who_finds_it_full_is_not(
-    database: str, innocents: Innocents, tmp_path: Path, small_disk: Path
+    bench_database: str, innocents: Innocents, tmp_path: Path, small_disk: Path
 ) -> None:
     settings = load_settings(home=tmp_path / "home", scratch=small_disk)
     shop = innocents.shop
@@ -264,11 +237,7 @@ def test_who_fills_the_scratch_disk_is_blamed_and_who_finds_it_full_is_not(
                 (tmp_path / "met").touch()
         return None
 
-    patch = pytest.MonkeyPatch()
-    patch.setenv("PYTHONPATH", f"{ROOT}:{SUPPORT}:{FORMAT}")
-    with patch.context(), cluster(settings, database_url=database, workers=8, memory_bytes=2048 * MB) as client:
-        patch.undo()
-        client.wait_for_workers(1, timeout=120)
+    with bench_cluster(settings, bench_database, slots=8, memory_bytes=2048 * MB) as client:
         reports = shop.convert(
             client,
             run,

@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import pytest
 from distributed import Client
-from fan_out_bench import FORMAT, MB, SUPPORT, Shop
+from fan_out_bench import Shop
 from sqlalchemy import Engine, event, text
 
 from db import leases
 from flows.fan_out import fan_out
-from infra.cluster import cluster
 from infra.database import engine as make_engine
-from infra.settings import load_settings
 
-ROOT = Path(__file__).resolve().parents[2]
 FEW, MANY = 8, 32
 IN_THE_FLOW = 12.0
 """Statements of the flow for one recording, at most: its claim, its share of the host and that share's return, and the looks
 at the fleet every two seconds, of which a slow machine makes more."""
-
-
-@pytest.fixture(scope="module")
-def database(servers: Any) -> Iterator[str]:
-    server = servers.migrated(18)
-    name = f"many_{uuid4().hex[:8]}"
-    server.create_database(name, template="migrated")
-    yield server.url(name)
-    server.drop_database(name)
-
-
-@pytest.fixture(scope="module")
-def engine(database: str) -> Iterator[Engine]:
-    made = make_engine(database)
-    yield made
-    made.dispose()
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[Client]:
-    settings = load_settings(home=tmp_path_factory.mktemp("home"))
-    patch = pytest.MonkeyPatch()
-    patch.setenv("PYTHONPATH", f"{ROOT}:{SUPPORT}:{FORMAT}")
-    with patch.context(), cluster(settings, database_url=database, workers=3, memory_bytes=1024 * MB) as client:
-        patch.undo()
-        client.wait_for_workers(1, timeout=120)
-        yield client
 
 
 def statements_for(client: Client, engine: Engine, keeper: Engine, folder: Path, count: int) -> list[str]:
@@ -91,12 +58,12 @@ def statements_for(client: Client, engine: Engine, keeper: Engine, folder: Path,
 
 
 def test_four_times_the_recordings_cost_four_times_the_statements(
-    client: Client, engine: Engine, database: str, tmp_path: Path
+    small_client: Client, bench_engine: Engine, bench_database: str, tmp_path: Path
 ) -> None:
-    keeper = make_engine(database)
+    keeper = make_engine(bench_database)
     try:
-        few = len(statements_for(client, engine, keeper, tmp_path / "few", FEW)) / FEW
-        many = len(statements_for(client, engine, keeper, tmp_path / "many", MANY)) / MANY
+        few = len(statements_for(small_client, bench_engine, keeper, tmp_path / "few", FEW)) / FEW
+        many = len(statements_for(small_client, bench_engine, keeper, tmp_path / "many", MANY)) / MANY
     finally:
         keeper.dispose()
     assert many <= 1.25 * few + 1, f"{few:.1f} statements a recording of {FEW}, {many:.1f} of {MANY}"

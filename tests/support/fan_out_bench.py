@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from distributed import Client
 from small_files import edf_bytes
 from sqlalchemy import Engine, text
@@ -28,6 +29,8 @@ from db.leases import Owner
 from db.recordings import PlannedAction, PlannedRow, RecordingState
 from db.runs import Run, Versions
 from flows.fan_out import fan_out
+from infra.cluster import cluster
+from infra.settings import Settings
 from tasks.bids.recording import DiscoveredRecording
 from tasks.convert.order import AttemptReport, ConversionOrder, Fingerprint
 from tasks.formats.protocol import Route
@@ -37,6 +40,8 @@ MB = 1 << 20
 SUPPORT = Path(__file__).resolve().parent
 FORMAT = SUPPORT / "fault_format"
 VERSIONS = Versions(zarrmill="0.1.0", options="o1", engine="3", biosigio="1.2.13")
+
+ROOT = SUPPORT.parents[1]
 
 Steps = Sequence[dict[str, Any]]
 
@@ -226,6 +231,17 @@ class Shop:
     def reserved(self) -> int:
         with self.engine.begin() as c:
             return int(c.scalar(text("SELECT count(*) FROM reservations")) or 0)
+
+
+@contextmanager
+def bench_cluster(settings: Settings, database: str, *, slots: int, memory_bytes: int) -> Iterator[Client]:
+    """A cluster of our own whose worker knows the format that misbehaves."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PYTHONPATH", f"{ROOT}:{SUPPORT}:{FORMAT}")
+    with patch.context(), cluster(settings, database_url=database, workers=slots, memory_bytes=memory_bytes) as client:
+        patch.undo()
+        client.wait_for_workers(1, timeout=120)
+        yield client
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 90) -> None:
