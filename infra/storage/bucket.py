@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from contract.errors import PreconditionFailed, StorageError
 from infra.storage.s3_connection import FAILURES, S3Connection, side_by_side
+from infra.storage.s3_copy import COPIED_AT_ONCE_BYTES, Copy, copy_object
 from infra.storage.s3_download import Download, Piece
 from infra.storage.s3_errors import Spoiled, answer, is_absence, is_condition, is_transient, translate
 from infra.storage.s3_upload import Upload, md5_of, put_large
@@ -299,24 +300,21 @@ class Bucket:
     def _requesting(self, operation: str, what: str, arguments: dict[str, Any]) -> Callable[[], Awaitable[Any]]:
         return lambda: self.connection.request(operation, what, arguments)
 
-    def copy(self, pairs: Sequence[tuple[str, str]], *, before: Callable[[], None] | None = None) -> dict[str, str]:
-        """Copy objects inside the bucket without their bytes leaving it, each from the first key to the second.
+    def copy(
+        self,
+        wanted: Sequence[Copy],
+        *,
+        before: Callable[[], None] | None = None,
+        at_once_bytes: int = COPIED_AT_ONCE_BYTES,
+    ) -> dict[str, str]:
+        """Copy objects inside the bucket without their bytes leaving it; etag by new key.
 
-        Returns
-        -------
-        Etag by new key. Content type, cache headers and SHA-256 go along. Objects up to 5 GiB.
+        Content type, cache headers and SHA-256 go along. Objects above ``at_once_bytes`` are copied in parts of it.
         """
 
-        async def one(origin: str, key: str) -> str:
-            arguments = {**self._named(key), "CopySource": {"Bucket": self.name, "Key": origin}}
-            answered = await self.connection.request("copy_object", f"COPY {key}", arguments, before=before)
-            assert answered is not None
-            etag: str = answered["CopyObjectResult"]["ETag"]
-            return etag.strip('"')
-
         async def copy_all() -> dict[str, str]:
-            etags = await side_by_side([one(origin, key) for origin, key in pairs])
-            return dict(zip((key for _, key in pairs), etags, strict=True))
+            work = [copy_object(self.connection, self.name, one, before, at_once_bytes) for one in wanted]
+            return dict(zip((one.key for one in wanted), await side_by_side(work), strict=True))
 
         found: dict[str, str] = self.connection.run(copy_all)
         return found

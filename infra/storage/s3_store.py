@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from contract.errors import PublishError, StorageDenied
 from infra.storage.headers import cache_control, content_type
 from infra.storage.protocol import StandingObject
+from infra.storage.s3_copy import Copy
 from infra.storage.s3_upload import Upload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from infra.storage.bucket import Bucket
@@ -94,15 +95,21 @@ class S3Stores:
 
     def copy(self, origin: str, key: str, *, may_write: Callable[[], None]) -> dict[str, str]:
         """Copy a store to a free address; etag of each object."""
-        names = sorted(self.standing(origin))
-        if _ROOT not in names:
+        standing = self.standing(origin)
+        if _ROOT not in standing:
             raise PublishError("There is no store to be copied.", detail=origin)
         if self.standing(key):
             raise PublishError("A store can be copied to a free address only.", detail=key)
+
+        def copies(names: Iterable[str]) -> list[Copy]:
+            return [
+                Copy(origin=self._at(origin, name), key=self._at(key, name), size_bytes=standing[name].size_bytes)
+                for name in names
+            ]
+
+        copied = self._bucket.copy(copies(sorted(standing.keys() - {_ROOT})), before=may_write)
+        copied |= self._bucket.copy(copies([_ROOT]), before=may_write)
         below = self._below(key)
-        pairs = [(self._at(origin, name), self._at(key, name)) for name in names if name != _ROOT]
-        copied = self._bucket.copy(pairs, before=may_write)
-        copied |= self._bucket.copy([(self._at(origin, _ROOT), self._at(key, _ROOT))], before=may_write)
         return {where.removeprefix(below): etag for where, etag in copied.items()}
 
     def delete(self, key: str) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from infra.storage.s3_connection import S3Connection
 
-__all__ = ["PART_BYTES", "CheckedUpload", "Upload", "md5_of", "put_large"]
+__all__ = ["PART_BYTES", "CheckedUpload", "Upload", "abort", "complete", "md5_of", "put_large"]
 
 PART_BYTES = 8 * 1024 * 1024
 """Files above this go in parts of it: what one request can carry in 25 s over a slow line, and what each holds in memory."""
@@ -115,19 +115,20 @@ async def put_large(
     upload = {**named, "UploadId": begun["UploadId"]}
     try:
         parts = await _put_parts(connection, upload, checked, before)
-        return await _complete(connection, upload, checked, parts, before)
+        return await complete(connection, upload, checked.sha256, parts, before)
     except BaseException:
-        await _abort(connection, upload)
+        await abort(connection, upload)
         raise
 
 
-async def _complete(
+async def complete(
     connection: S3Connection,
     upload: dict[str, Any],
-    checked: CheckedUpload,
+    sha256: str | None,
     parts: list[dict[str, Any]],
     before: Callable[[], None] | None,
 ) -> str:
+    """Make one object of its parts; its etag. ``sha256`` is the one in its metadata, by which a lost answer is made good."""
     key = upload["Key"]
     arguments = {**upload, "MultipartUpload": {"Parts": parts}}
     done = await connection.request(
@@ -136,7 +137,7 @@ async def _complete(
     if done is None:  # an answer was lost: what stands there was put by an earlier try, or by somebody else
         done = await connection.request("head_object", f"HEAD {key}", {"Bucket": upload["Bucket"], "Key": key})
         assert done is not None
-        if done.get("Metadata", {}).get("sha256") != checked.sha256:
+        if done.get("Metadata", {}).get("sha256") != sha256:
             raise PublishError("An object was replaced by somebody else while it was uploaded.", detail=key)
     return str(done["ETag"]).strip('"')
 
@@ -161,7 +162,8 @@ def _is_completed(error: BaseException) -> bool:
     return answer(error)[1] == "NoSuchUpload"
 
 
-async def _abort(connection: S3Connection, upload: dict[str, Any]) -> None:
+async def abort(connection: S3Connection, upload: dict[str, Any]) -> None:
+    """Remove the parts of an upload that was not completed, as far as the service lets us."""
     try:
         await asyncio.shield(connection.request("abort_multipart_upload", f"DELETE {upload['Key']}", upload))
     except ZarrmillError:

@@ -12,6 +12,7 @@ from s3_server import KEY_ID, SECRET, S3Place
 from contract.errors import PreconditionFailed, PublishError, Refused, StorageDenied, StorageUnavailable
 from infra.storage.bucket import Bucket
 from infra.storage.s3_connection import access, connect
+from infra.storage.s3_copy import Copy
 from infra.storage.s3_upload import PART_BYTES, Upload
 
 JSON = Upload(content_type="application/json", cache_control="public, max-age=60")
@@ -196,12 +197,50 @@ def test_a_body_that_is_damaged_on_its_way_is_refused_by_its_md5(s3: S3Place) ->
 def test_a_copy_never_leaves_the_service_and_keeps_what_is_known(s3: S3Place) -> None:
     bucket = s3.bucket()
     etag = bucket.put("a/sub 1/é.json", b"{}", JSON)
-    assert bucket.copy([("a/sub 1/é.json", "b.json")]) == {"b.json": etag}
+    assert bucket.copy([Copy(origin="a/sub 1/é.json", key="b.json", size_bytes=2)]) == {"b.json": etag}
     head = bucket.head("b.json")
     assert head is not None
     assert head.content_type == "application/json"
     assert head.sha256 == hashlib.sha256(b"{}").hexdigest()
     assert s3.proxy.counts()["GET"] == 0
+
+
+MB = 1024 * 1024
+
+
+def test_a_large_object_is_copied_in_parts_and_keeps_what_is_known(s3: S3Place) -> None:
+    bucket = s3.bucket()
+    data = bytes(range(256)) * (12 * MB // 256) + b"end"
+    metadata = {"sha256": hashlib.sha256(data).hexdigest()}
+    s3.put("large", data, ContentType="application/octet-stream", CacheControl="max-age=60", Metadata=metadata)
+    s3.proxy.faults = [Fault(kind="lost", method="POST", pattern="uploadId", times=1)]
+    copied = bucket.copy([Copy(origin="large", key="copy", size_bytes=len(data))], at_once_bytes=5 * MB)
+    assert s3.proxy.counts()["GET"] == 0
+    assert s3.get("copy") == data
+    head = bucket.head("copy")
+    assert head is not None
+    assert (head.etag, head.sha256, head.content_type) == (
+        copied["copy"],
+        metadata["sha256"],
+        "application/octet-stream",
+    )
+    assert s3.plain.head_object(Bucket=s3.name, Key="copy")["CacheControl"] == "max-age=60"
+
+
+def test_a_large_object_that_is_replaced_or_fails_leaves_no_parts(s3: S3Place) -> None:
+    bucket = s3.bucket(s3_tries=2)
+    s3.put("large", b"a" * 11 * MB)
+    wanted = [Copy(origin="large", key="copy", size_bytes=11 * MB)]
+    s3.proxy.faults = [Fault(kind="denied", method="COPY", pattern="partNumber=2")]
+    with pytest.raises(StorageDenied):
+        bucket.copy(wanted, at_once_bytes=5 * MB)
+    s3.proxy.faults = [Fault(kind="met", method="COPY", pattern="partNumber=3")]
+    with pytest.raises(PreconditionFailed):
+        bucket.copy(wanted, at_once_bytes=5 * MB)
+    with pytest.raises(PreconditionFailed):
+        bucket.copy([Copy(origin="large", key="copy", size_bytes=12 * MB)], at_once_bytes=5 * MB)
+    assert bucket.head("copy") is None
+    assert "Uploads" not in s3.plain.list_multipart_uploads(Bucket=s3.name)
 
 
 def test_without_a_signature_only_open_objects_are_read(s3: S3Place) -> None:
