@@ -24,6 +24,7 @@ from infra.home import Home, private_folder
 from infra.storage import open_target
 from tasks.adoption.event_rows import rows_by_store
 from tasks.adoption.served_index import read_served_index
+from tasks.adoption.store_groups import with_groups
 from tasks.adoption.trust import trust
 from tasks.catalog import listed_datasets
 from tasks.plan.worklist import plan
@@ -31,7 +32,7 @@ from tasks.publish.documents import comparable
 from tasks.sources import source_exists
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection, Engine
 
@@ -165,6 +166,8 @@ def _adopt(settings: Settings, engine: Engine, dataset_id: str, request: Reconve
     if surveyed.choice.registered is not None:
         raise Refused(f"{dataset_id} at {place.url} is known here already: zarrmill convert goes on with it.")
     trusted = trust(served, surveyed.discovery.recordings, surveyed.source.tree(), surveyed.commit)
+    told, silent = with_groups(place, dataset_id, trusted.stores)
+    trusted = replace(trusted, stores=told)
     with ExitStack() as stack:
         scratch = stack.enter_context(TemporaryDirectory(dir=private_folder(settings.scratch), prefix="adopt-"))
         ownership = stack.enter_context(owning(Home(settings.home)))
@@ -192,7 +195,7 @@ def _adopt(settings: Settings, engine: Engine, dataset_id: str, request: Reconve
         attempts=moved[2],
         gone=len(trusted.gone),
         outside_raw=served.outside_raw,
-        notes=(*trouble, *_unusable(served)),
+        notes=(*trouble, *_unusable(served), *_silent(silent)),
     )
 
 
@@ -213,6 +216,14 @@ def _unusable(served: ServedIndex) -> tuple[str, ...]:
     if not served.unusable:
         return ()
     return (f"{len(served.unusable)} entries of the index could not be used; the first: {served.unusable[0]}",)
+
+
+def _silent(paths: Sequence[str]) -> tuple[str, ...]:
+    if not paths:
+        return ()
+    return (
+        f"neither the index nor their own metadata tell the channel groups of {len(paths)} stores; the first: {paths[0]}",
+    )
 
 
 def _registered(c: Connection, surveyed: Survey, owner: leases.Owner) -> Run:
