@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
+ROOMS := contract infra db tasks flows api cli
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 unexport PYTHONPATH
 .DEFAULT_GOAL := help
@@ -21,6 +22,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml $(UV)
 	@echo "installing zarrmill into $(VENV)"
 	@$(UV) pip install --quiet --compile-bytecode --require-hashes -r requirements.lock
 	@$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q $(ROOMS)
 	@touch $@
 
 $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
