@@ -40,7 +40,7 @@ class Policy:
     infra_failures
         Runs in a row that published nothing, 0 to 5.
     seen_version, done_version
-        The source's version as it was last seen, and as the last run found it; ``tasks.sources.version`` makes them.
+        The source's version as it was last seen, and when the last run was asked for; ``tasks.sources.version`` makes them.
     options, engine, biosigio
         What the last run converted with; None before the first. Nothing is stale that was never stamped.
     """
@@ -114,6 +114,7 @@ _SETTLE = text("""
             WHEN n.state = 'soon' THEN n.soon
             WHEN n.state = 'round' AND n.tried THEN zarrmill_now() + (ARRAY[
                 interval '1 hour', interval '6 hours', interval '24 hours', interval '7 days', interval '7 days'])[n.retry_round]
+            WHEN n.state = 'round' AND p.state = 'round' AND CAST(:run AS uuid) IS NULL THEN p.next_at
             WHEN n.state = 'round' THEN GREATEST(n.soon, n.first_at, CASE WHEN p.state = 'round' THEN p.next_at END) END,
         options = CASE WHEN 'options' = ANY(r.columns) THEN :options ELSE COALESCE(p.options, :options) END,
         engine = CASE WHEN 'engine' = ANY(r.columns) THEN :engine ELSE COALESCE(p.engine, :engine) END,
@@ -144,7 +145,7 @@ def settle(
     rebuilt
         Columns of currency that the run brought every store to; the others keep the stamp of an earlier run.
     version
-        The source's version as the run found it.
+        The source's version when the run was asked for.
     """
     row = c.execute(
         _SETTLE,
@@ -162,18 +163,22 @@ def settle(
     return policy_of(row)
 
 
-def trouble(c: Connection, *, dataset_pk: int) -> Policy:
-    """The policy after a run that published nothing: again after 30 min, 1 h, 2 h, 4 h; the fifth in a row is given up."""
+def trouble(c: Connection, *, dataset_pk: int, version: str | None = None) -> Policy:
+    """The policy after a run that published nothing: again after 30 min, 1 h, 2 h, 4 h; the fifth in a row is given up.
+
+    ``version`` is the source's when the run was asked for; another one begins anew.
+    """
     row = c.execute(
         text("""
             UPDATE policies
             SET infra_failures = LEAST(infra_failures + 1, 5),
                 state = CASE WHEN infra_failures < 4 THEN 'backoff' ELSE 'given_up' END,
                 next_at = CASE WHEN infra_failures < 4 THEN
-                    zarrmill_now() + LEAST(interval '6 hours', interval '30 minutes' * power(2, infra_failures)) END
+                    zarrmill_now() + LEAST(interval '6 hours', interval '30 minutes' * power(2, infra_failures)) END,
+                done_version = COALESCE(CAST(:version AS text), done_version)
             WHERE dataset_pk = :dataset RETURNING *
         """),
-        {"dataset": dataset_pk},
+        {"dataset": dataset_pk, "version": version},
     ).one()
     return policy_of(row)
 

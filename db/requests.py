@@ -332,7 +332,7 @@ _GIVE_BACK = f"""
         ended_at = CASE WHEN t.ended THEN zarrmill_now() END,
         error = CASE WHEN t.spent THEN 'Five runs that took it up were never heard of again.'
                      WHEN t.ended THEN 'Its run was never heard of again; a later request stands for it.' END
-    FROM told t WHERE q.pk = t.pk RETURNING q.dataset_pk, t.spent
+    FROM told t WHERE q.pk = t.pk RETURNING q.dataset_pk, q.version, t.spent
 """
 
 
@@ -356,5 +356,5 @@ def _back(c: Connection, which: str, values: dict[str, Any]) -> int:
     rows = c.execute(text(_GIVE_BACK.format(which=which)), values).all()
     for row in rows:
         if row.spent:
-            policies.trouble(c, dataset_pk=row.dataset_pk)
+            policies.trouble(c, dataset_pk=row.dataset_pk, version=row.version)
     return len(rows)

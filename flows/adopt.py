@@ -229,7 +229,11 @@ def _silent(paths: Sequence[str]) -> tuple[str, ...]:
 def _registered(c: Connection, surveyed: Survey, owner: leases.Owner) -> Run:
     """The dataset registered, held by a run, with every recording of the source due."""
     dataset = datasets.register(
-        c, dataset_id=surveyed.choice.dataset_id, target=surveyed.target.url, source=surveyed.source.url
+        c,
+        dataset_id=surveyed.choice.dataset_id,
+        target=surveyed.target.url,
+        source=surveyed.source.url,
+        annex=surveyed.source.address.annex,
     )
     datasets.set_facts(c, dataset=dataset, facts=surveyed.facts)
     versions = current_versions()

@@ -24,6 +24,7 @@ from flows.renames import copy_renamed_stores
 from flows.request import GaveUp, RecordingEnded, StageChanged, Started
 from flows.request import Published as PublishedEvent
 from flows.summary import summarise
+from flows.trigger import settle_run
 from infra.home import private_folder
 from tasks.callback import RunReport, calibration_of, deliver_due, enqueue, ready_body
 from tasks.catalog import publish_catalog
@@ -324,6 +325,7 @@ def _end(session: Session, tally: Tally, published: Published) -> None:
     with session.engine.begin() as c:
         enqueue(c, run=session.run, body=ready_body(session.dataset, published, report))
         runs.finish(c, run=session.run, state=state, counts=counts)
+        settle_run(c, run=session.run, rebuilt=session.request.rebuild_on, stopped=state == "cancelled")
     session.ended = True
     _trim(session)
 

@@ -189,7 +189,9 @@ def _opening(
     called: Mode,
     find_lost: Callable[[Dataset], Collection[LostStore]] = lambda _dataset: (),
 ) -> Opening:
-    request = ReconvertRequest(source=dataset.source, target=dataset.target, dataset_id=dataset.dataset_id)
+    request = ReconvertRequest(
+        source=dataset.source, target=dataset.target, dataset_id=dataset.dataset_id, annex=dataset.annex
+    )
     surveyed = survey(settings, engine, request)
     surveyed.target.prepare()
     return Opening(

@@ -14,7 +14,8 @@ from flows.request import RunSummary, StageChanged
 from flows.session import Opening, hold
 from flows.side_by_side import side_by_side
 from flows.summary import documents_of, standing
-from flows.survey import make_plan, survey
+from flows.survey import current_versions, make_plan, survey
+from flows.trigger import settle_unchanged
 from infra import services
 from infra.home import private_folder
 from tasks.catalog import publish_catalog
@@ -58,7 +59,7 @@ def reconvert(
             surveyed = _opened(engine, surveyed)
         planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)
         if documents_are_current(engine, surveyed, planned):
-            return _unchanged(engine, surveyed, began)
+            return _unchanged(engine, surveyed, request, began)
         _check_machine(settings, surveyed)
         opening = Opening(
             settings=settings, engine=engine, request=request, survey=surveyed, on_event=on_event, stop=stop
@@ -121,10 +122,12 @@ def _with_servers(session: Session, database_url: str) -> RunSummary:
         )
 
 
-def _unchanged(engine: Engine, surveyed: Survey, began: float) -> RunSummary:
+def _unchanged(engine: Engine, surveyed: Survey, request: ReconvertRequest, began: float) -> RunSummary:
     """The last word of a run that had nothing to do; the catalog is written only if it had gone missing."""
     dataset = surveyed.choice.registered
     assert dataset is not None, "documents are current only for a dataset that is known"
+    with engine.begin() as c:
+        settle_unchanged(c, dataset=dataset, asked=request, commit=surveyed.commit, versions=current_versions())
     catalog = publish_catalog(engine, surveyed.target)
     now = standing(engine, dataset)
     return RunSummary(

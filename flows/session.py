@@ -15,6 +15,7 @@ from db.recordings import apply_plan
 from flows.ownership import is_gone, owning, workers_ended
 from flows.request import Note
 from flows.survey import current_versions, make_plan
+from flows.trigger import claim_for_run, end_without_publishing
 from infra.home import Home
 from tasks.callback import RunReport, enqueue, enqueue_converting, failed_body
 from tasks.publish.repair import repair_intents
@@ -114,7 +115,11 @@ def hold(opening: Opening) -> Iterator[Session]:
 def _register(engine: Engine, surveyed: Survey, *, public: bool) -> Dataset:
     with engine.begin() as c:
         dataset = datasets.register(
-            c, dataset_id=surveyed.choice.dataset_id, target=surveyed.target.url, source=surveyed.source.url
+            c,
+            dataset_id=surveyed.choice.dataset_id,
+            target=surveyed.target.url,
+            source=surveyed.source.url,
+            annex=surveyed.source.address.annex,
         )
         datasets.set_facts(c, dataset=dataset, facts=surveyed.facts)
         if public:
@@ -131,7 +136,7 @@ def _acquire(opening: Opening, dataset: Dataset, ownership: Ownership) -> Run:
 
     def once() -> Run:
         with opening.engine.begin() as c:
-            return leases.acquire(
+            run = leases.acquire(
                 c,
                 dataset=dataset,
                 owner=ownership.owner,
@@ -139,6 +144,8 @@ def _acquire(opening: Opening, dataset: Dataset, ownership: Ownership) -> Run:
                 versions=current_versions(),
                 owner_is_gone=gone,
             )
+            claim_for_run(c, run=run, commits=(opening.request.commit, opening.survey.commit))
+            return run
 
     try:
         return once()
@@ -207,6 +214,7 @@ def _end_badly(opening: Opening, dataset: Dataset, run: Run, error: BaseExceptio
             datasets.note_failed(c, run=run, errors=0, error=sentence)
             enqueue(c, run=run, body=failed_body(dataset, report, error))
             runs.finish(c, run=run, state="failed", error=sentence)
+            end_without_publishing(c, run=run, error=sentence, counts=isinstance(error, Exception))
     except (SQLAlchemyError, ZarrmillError) as another:
         _cannot("note the end of run %d: %s", run, another)
 
