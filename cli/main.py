@@ -29,7 +29,7 @@ from cli.options import (
     Workers,
     read_request,
 )
-from cli.served import adopt, reconcile_objects, republish
+from cli.served import adopt, reconcile_objects, republish, verify
 
 __all__ = ["app", "main"]
 
@@ -149,6 +149,7 @@ def convert(
 
 
 app.command()(adopt)
+app.command()(verify)
 app.command()(republish)
 app.command("reconcile-objects")(reconcile_objects)
 

@@ -10,7 +10,7 @@ from cli.boundary import boundary
 from cli.options import DEFAULT_TARGET, Annex, AsJson, At, Commit, DatasetArgument, Target, Verbose
 from contract.errors import Refused
 
-__all__ = ["adopt", "reconcile_objects", "republish"]
+__all__ = ["adopt", "reconcile_objects", "republish", "verify"]
 
 
 def adopt(
@@ -87,3 +87,64 @@ def reconcile_objects(
         from cli.held_work import reconcile_dataset
 
         reconcile_dataset(dataset, target=to, execute=execute, as_json=as_json, verbose=verbose)
+
+
+_Recording = Annotated[
+    str | None, typer.Option("--recording", metavar="PATH", help="Only this recording of the dataset, by its path.")
+]
+_Every = Annotated[bool, typer.Option("--all", help="Also stores, and datasets, whose verdict stands.")]
+_Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Which windows of the signals are compared.")]
+_OverHttp = Annotated[
+    bool, typer.Option("--over-http", help="Read stores at the addresses in the documents, as anyone does.")
+]
+_Compare = Annotated[
+    bool, typer.Option("--execute", help="Compare and write verdicts; without it, only say what is due.")
+]
+_AnyTarget = Annotated[
+    str | None,
+    typer.Option("--to", "--target", metavar="TARGET", help="Where they are served from. Default: every target."),
+]
+_AnyDataset = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DATASET", help="The dataset's id. Default: each whose verdict does not stand.", show_default=False
+    ),
+]
+
+
+def verify(
+    dataset: _AnyDataset = None,
+    *,
+    recording: _Recording = None,
+    every: _Every = False,
+    seed: _Seed = 0,
+    over_http: _OverHttp = False,
+    execute: _Compare = False,
+    to: _AnyTarget = None,
+    commit: Commit = None,
+    annex: Annex = None,
+    at: At = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compare served stores with their source.
+
+    Names, units, rates, real samples, view levels, events, objects and metadata, found out without the code that made the stores.
+    Nothing at the target is written. Exit 1: something does not hold; 3: something could not be judged now.
+    """
+    with boundary(verbose=verbose, as_json=as_json):
+        from cli.verify import verify_served
+        from flows.verify_sweep import SweepRequest
+
+        request = SweepRequest(
+            target=to,
+            dataset_id=dataset,
+            path=recording,
+            every=every,
+            seed=seed,
+            over_http=over_http,
+            commit=commit,
+            annex=annex,
+            at=at,
+        )
+        raise typer.Exit(verify_served(request, execute=execute, as_json=as_json, verbose=verbose))

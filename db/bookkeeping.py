@@ -10,9 +10,9 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer, Text, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DatasetKey, Key, Moment, RunKey
+from db.base import Base, Count, DatasetKey, Key, Moment, RunKey
 
-__all__ = ["Callback", "Contender", "Document", "Drain", "Host", "Reservation", "Verdict"]
+__all__ = ["Callback", "Contender", "Document", "Drain", "Host", "Reservation", "StoreVerdict", "Sweep", "Verdict"]
 
 
 class Document(Base):
@@ -53,6 +53,50 @@ class Verdict(Base):
     checked: Mapped[int]
     mismatches: Mapped[int]
     examples: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'"))
+    index_etag: Mapped[str | None]
+    stores_verified: Mapped[Count]
+    stores_failed: Mapped[Count]
+    stores_unverifiable: Mapped[Count]
+
+
+class StoreVerdict(Base):
+    """What a verify sweep found about a store; it stands for as long as the store has this digest and this source."""
+
+    __tablename__ = "store_verdicts"
+    __table_args__ = (
+        Index(None, "dataset_pk"),
+        CheckConstraint("status IN ('verified', 'failed', 'unverifiable')", name="status"),
+        CheckConstraint(
+            "checked >= 0 AND mismatches >= 0 AND (status = 'failed') = (mismatches > 0)", name="failed_has_mismatch"
+        ),
+        CheckConstraint("status <> 'verified' OR checked > 0", name="verified_means_checked"),
+        CheckConstraint("(status = 'unverifiable') = (why IS NOT NULL)", name="unverifiable_has_why"),
+        CheckConstraint("pg_column_size(examples) < 16384 AND length(why) <= 4000", name="thin"),
+    )
+    recording_pk: Mapped[int] = mapped_column(ForeignKey("recordings.pk", ondelete="CASCADE"), primary_key=True)
+    dataset_pk: Mapped[DatasetKey]
+    digest: Mapped[str]
+    body_digest: Mapped[str]
+    source: Mapped[str]
+    status: Mapped[str]
+    why: Mapped[str | None]
+    checked: Mapped[int]
+    mismatches: Mapped[int]
+    examples: Mapped[list[Any]] = mapped_column(JSONB, server_default=text("'[]'"))
+    seed: Mapped[int]
+    revision: Mapped[int]
+    verified_at: Mapped[Moment]
+
+
+class Sweep(Base):
+    """The last time that a verify sweep came to a dataset, and what kept it from a verdict."""
+
+    __tablename__ = "sweeps"
+    __table_args__ = (CheckConstraint("unjudged >= 0 AND length(trouble) <= 4000", name="unjudged"),)
+    dataset_pk: Mapped[DatasetKey] = mapped_column(primary_key=True)
+    attempted_at: Mapped[Moment]
+    unjudged: Mapped[int]
+    trouble: Mapped[str | None]
 
 
 class Callback(Base):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
+from db.verdicts import STANDING
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -19,7 +21,8 @@ __all__ = ["CatalogFacts", "catalog_rows"]
 class CatalogFacts:
     """A catalog row without its address.
 
-    ``recording_count`` counts stores and failures, ``recordings_unavailable`` failures; the duration is in seconds.
+    ``recording_count`` counts stores and failures, ``recordings_unavailable`` failures; the duration is in seconds. The verdict is
+    None unless it is about all that is published now.
     """
 
     dataset_id: str
@@ -39,12 +42,10 @@ class CatalogFacts:
     zarr_verified_at: datetime | None
 
 
-_ROWS = text("""
+_ROWS = text(f"""
     SELECT d.*, v.status AS verify_status, v.verified_at
     FROM datasets d
-    LEFT JOIN LATERAL (
-        SELECT status, verified_at FROM verdicts WHERE dataset_pk = d.pk ORDER BY verified_at DESC, pk DESC LIMIT 1
-    ) v ON true
+    LEFT JOIN {STANDING} v ON true
     WHERE d.target = :target AND d.active AND d.visibility = 'public' AND d.status = 'ready' AND d.store_count > 0
     ORDER BY d.dataset_id
 """)

@@ -21,6 +21,7 @@ __all__ = [
     "DatasetFacts",
     "PublishedState",
     "find",
+    "from_row",
     "list_datasets",
     "next_free_id",
     "note_converting",
@@ -36,7 +37,8 @@ __all__ = [
 _SELECT = "SELECT * FROM datasets"
 
 
-def _dataset(row: Any) -> Dataset:
+def from_row(row: Any) -> Dataset:
+    """The dataset of a whole row of ``datasets``."""
     facts = DatasetFacts(
         name=row.name,
         doi=row.doi,
@@ -98,7 +100,7 @@ def register(c: Connection, *, dataset_id: str, target: str, source: str, annex:
         """),
         {"dataset_id": dataset_id, "target": target, "source": source, "annex": annex},
     ).one()
-    return _dataset(row)
+    return from_row(row)
 
 
 def set_anonymous(c: Connection, *, dataset: Dataset, anonymous: bool) -> None:
@@ -122,7 +124,7 @@ def set_standing(
         """),
         {"pk": dataset.pk, "visibility": visibility, "active": active},
     ).one()
-    return _dataset(row)
+    return from_row(row)
 
 
 def find(
@@ -140,7 +142,7 @@ def find(
         """),
         {"dataset_id": dataset_id, "target": target, "source": source},
     ).one_or_none()
-    return None if row is None else _dataset(row)
+    return None if row is None else from_row(row)
 
 
 def list_datasets(c: Connection, *, target: str | None = None) -> list[Dataset]:
@@ -149,7 +151,7 @@ def list_datasets(c: Connection, *, target: str | None = None) -> list[Dataset]:
         text(f"{_SELECT} WHERE CAST(:target AS text) IS NULL OR target = :target ORDER BY dataset_id, target"),
         {"target": target},
     )
-    return [_dataset(row) for row in rows]
+    return [from_row(row) for row in rows]
 
 
 def next_free_id(c: Connection, *, target: str) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from db.dataset_values import Dataset
     from db.runs import Mode, Versions
 
-__all__ = ["LEASE_S", "Owner", "acquire", "holder", "is_held", "release", "renew"]
+__all__ = ["LEASE_S", "Owner", "acquire", "holder", "is_held", "is_live", "release", "renew"]
 
 LEASE_S = 60
 """How long a dataset stays held by a run that is not heard of, when its owner's flock cannot be tried from here."""
@@ -132,6 +132,14 @@ def is_held(c: Connection, *, dataset: Dataset) -> bool:
     """Whether a run holds the dataset, or one that was killed has left it held."""
     held = text("SELECT EXISTS (SELECT FROM dataset_leases WHERE dataset_pk = :dataset)")
     return bool(c.scalar(held, {"dataset": dataset.pk}))
+
+
+def is_live(c: Connection, *, dataset: Dataset) -> bool:
+    """Whether a run holds the dataset and was heard of within the time of its lease."""
+    live = text(
+        "SELECT EXISTS (SELECT FROM dataset_leases WHERE dataset_pk = :dataset AND expires_at > zarrmill_now())"
+    )
+    return bool(c.scalar(live, {"dataset": dataset.pk}))
 
 
 def holder(c: Connection, *, dataset: Dataset) -> Owner | None:

@@ -16,6 +16,7 @@ from uuid import UUID
 from sqlalchemy import (
     ARRAY,
     CheckConstraint,
+    Computed,
     ForeignKey,
     ForeignKeyConstraint,
     Identity,
@@ -28,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, Count, DatasetKey, Flag, Json, Key, Moment, Path, RunKey
-from db.bookkeeping import Callback, Contender, Document, Host, Reservation, Verdict
+from db.bookkeeping import Callback, Contender, Document, Host, Reservation, StoreVerdict, Sweep, Verdict
 from db.service_tables import Alarm, Approval, OperatorAction, Pause, Policy, Request
 
 __all__ = [
@@ -51,6 +52,8 @@ __all__ = [
     "Reservation",
     "Run",
     "Store",
+    "StoreVerdict",
+    "Sweep",
     "Verdict",
 ]
 
@@ -279,6 +282,7 @@ class Store(Base):
     engine: Mapped[str]
     biosigio: Mapped[str]
     digests: Mapped[bytes]
+    digest: Mapped[str] = mapped_column(Text, Computed("encode(sha256(digests), 'hex')", persisted=True))
     etags: Mapped[bytes | None]
     events: Mapped[bytes | None]
     events_row_count: Mapped[int]

@@ -37,6 +37,7 @@ __all__ = [
     "pack_digests",
     "pack_etags",
     "removed",
+    "standing",
     "stores_to_remove",
     "stream",
     "unpack_digests",
@@ -160,6 +161,17 @@ def events(c: Connection, *, dataset: Dataset) -> Iterator[tuple[str, bytes]]:
         {"dataset": dataset.pk},
         rows=100,
     )
+
+
+def standing(c: Connection, *, dataset: Dataset) -> set[str]:
+    """Paths of all stores that stand at the target, or are being put there."""
+    rows = c.scalars(
+        text(
+            "SELECT zarr FROM stores WHERE dataset_pk = :dataset UNION SELECT zarr FROM intents WHERE dataset_pk = :dataset"
+        ),
+        {"dataset": dataset.pk},
+    )
+    return set(rows)
 
 
 def digests(c: Connection, *, dataset: Dataset, zarr: str) -> dict[str, tuple[int, str]] | None:

@@ -221,6 +221,13 @@ class Settings(BaseSettings):
         description="Seconds that running conversions have to finish when a command or a worker is stopped, or a worker is drained.",
         examples=["15"],
     )
+    verify_workers: int = Field(
+        default=2,
+        ge=1,
+        le=64,
+        description="Stores that a verify sweep compares with their source side by side.",
+        examples=["2"],
+    )
     callback_url: WebAddress | None = Field(
         default=None,
         description="Where each run reports that it converts and how it ended. Unset: nowhere.",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from infra.storage.opened import Opened
     from tasks.read.place import Place
 
-__all__ = ["WAITS_S", "StoreReading", "read_consistently"]
+__all__ = ["WAITS_S", "ReadOnlyStore", "StoreReading", "read_consistently"]
 
 R = TypeVar("R")
 
@@ -60,7 +60,7 @@ class StoreReading:
             raise _Absent
         self._version = found.version
         self.root = read_attributes(RootAttributes, json.loads(found.data).get("attributes", {}))
-        self._store = _ReadOnly(place, key)
+        self._store = ReadOnlyStore(place, key)
 
     def metadata(self, inside: str) -> dict[str, Any]:
         """The ``zarr.json`` of a group or an array of the store."""
@@ -139,7 +139,7 @@ class _Held:
             self.opened.close()
 
 
-class _ReadOnly(Store):
+class ReadOnlyStore(Store):
     """A store of zarr-python over the objects of a place, each opened once and read in one version."""
 
     supports_writes = False
@@ -172,7 +172,7 @@ class _ReadOnly(Store):
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         """The bytes of an object, or None when it is not there."""
-        data = await asyncio.to_thread(self._read, key, byte_range)
+        data = await asyncio.to_thread(self.read, key, byte_range)
         return None if data is None else (prototype or default_buffer_prototype()).buffer.from_bytes(data)
 
     async def get_partial_values(
@@ -183,9 +183,10 @@ class _ReadOnly(Store):
 
     async def exists(self, key: str) -> bool:
         """Whether an object is there."""
-        return await asyncio.to_thread(self._read, key, RangeByteRequest(0, 0)) is not None
+        return await asyncio.to_thread(self.read, key, RangeByteRequest(0, 0)) is not None
 
-    def _read(self, key: str, byte_range: ByteRequest | None) -> bytes | None:
+    def read(self, key: str, byte_range: ByteRequest | None) -> bytes | None:
+        """The bytes of an object or a part of it, or None when it is not there."""
         held = self._hold(key)
         try:
             if held.opened is None:

@@ -45,6 +45,7 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
         "ZARRMILL_PUBLISH_EVERY_S": "60",
         "ZARRMILL_RECORDING_TIMEOUT_S": "1800.5",
         "ZARRMILL_STOP_GRACE_S": "25",
+        "ZARRMILL_VERIFY_WORKERS": "3",
         "ZARRMILL_CALLBACK_URL": "https://api.example.org/ready",
         "ZARRMILL_CALLBACK_TOKEN": _SECRET,
         "AWS_ENDPOINT_URL": "https://s3.example.org",
@@ -79,7 +80,7 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
     assert (settings.s3_concurrency, settings.s3_tries) == (4, 3)
     source = (settings.source_endpoint, settings.source_region, settings.source_anonymous)
     assert source == ("https://source.example.org", "eu-west-1", True)
-    assert settings.keep_history_days == 30
+    assert (settings.keep_history_days, settings.verify_workers) == (30, 3)
     assert {"key-id", f"{_SECRET}-of-s3", f"{_SECRET}-of-session"} <= set(settings.secret_values())
     assert _SECRET not in repr(settings)
 

@@ -1,0 +1,127 @@
+"""What a dataset serves beside its stores: its documents, and objects that nothing put there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from contract.documents import parse
+from contract.errors import Refused
+from contract.index import LocalIndex
+from contract.layout import dataset_prefix, events_key, index_key, manifest_key
+from contract.verification import Check
+from infra.storage.folder import FolderTarget
+from tasks.verify.events_file import EventsFile, fetch_events_file
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
+
+    from db.dataset_values import Dataset
+    from db.documents import PublishedDocument
+    from infra.storage.protocol import Target
+    from tasks.verify.report import Report
+
+__all__ = ["Documents", "check_documents", "check_names"]
+
+_STORE = ".zarr"
+_EXAMPLES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The documents as they are served; ``index`` is None where there is none that can be read."""
+
+    index: LocalIndex | None
+    events_file: EventsFile | None
+
+
+def check_documents(
+    target: Target, dataset: Dataset, events_row: PublishedDocument | None, scratch: Path, report: Report
+) -> Documents:
+    """Read index.json and events.parquet, and compare them with what was last published.
+
+    Raises
+    ------
+    OSError, StorageError
+        The target could not be read.
+    """
+    index = _index(target, dataset, report)
+    from pyarrow import ArrowException
+
+    try:
+        file, etag = fetch_events_file(target, dataset.dataset_id, scratch / "events.parquet")
+    except (ArrowException, ValueError):
+        report.fail(Check.EVENTS_FILE, "events.parquet cannot be read")
+        return Documents(index, None)
+    named = index is not None and index.events_parquet is not None
+    if named:
+        report.hold(Check.EVENTS_FILE, file is not None, "the index names events.parquet, which is not there")
+    if file is None or not named or index is None:
+        return Documents(index, None)
+    known = None if events_row is None else events_row.etag
+    report.hold(Check.EVENTS_FILE, known in (None, etag), "events.parquet holds other bytes than were published")
+    detail = f"events.parquet has {file.row_count} rows, the index says {index.events_row_count}"
+    report.hold(Check.EVENTS_FILE, file.row_count == index.events_row_count, detail)
+    return Documents(index, file)
+
+
+def _index(target: Target, dataset: Dataset, report: Report) -> LocalIndex | None:
+    live = target.read(index_key(dataset.dataset_id))
+    if live is None:
+        report.fail(Check.INDEX, "index.json is not there")
+        return None
+    try:
+        index = parse(LocalIndex, live.data)
+    except Refused as error:
+        report.fail(Check.INDEX, f"index.json breaks its contract: {error.sentence}")
+        return None
+    published = None if dataset.published is None else dataset.published.index_etag
+    report.hold(Check.INDEX, live.etag == published, "index.json is not the one that was published")
+    for name in ("doi", "license", "citation", "hed_version"):
+        own, wanted = getattr(index, name), getattr(dataset.facts, name)
+        report.hold(Check.INDEX, own == wanted, f"index.json says {name} {own!r}, the dataset {wanted!r}")
+    return index
+
+
+def check_names(target: Target, dataset: Dataset, known: Collection[str], report: Report) -> None:
+    """Look for objects that are neither a document nor part of one of the stores ``known`` by path. No object is read."""
+    prefix = dataset_prefix(dataset.dataset_id)
+    documents = {name(dataset.dataset_id).removeprefix(prefix) for name in (index_key, manifest_key, events_key)}
+    orphans: set[str] = set()
+    for name in _names(target, prefix):
+        if name in documents:
+            continue
+        store = _store_of(name)
+        if (store or name) not in known:
+            orphans.add(store or name)
+    report.checked += 1
+    for name in sorted(orphans)[:_EXAMPLES]:
+        report.fail(Check.OBJECT_FOREIGN, f"{name} stands below the dataset, and nothing names it")
+
+
+def _store_of(name: str) -> str | None:
+    segments = name.split("/")
+    for at, segment in enumerate(segments[:-1]):
+        if segment.endswith(_STORE):
+            return "/".join(segments[: at + 1])
+    return None
+
+
+def _names(target: Target, prefix: str) -> Iterator[str]:
+    if not isinstance(target, FolderTarget):
+        for key, _ in target.list_objects(prefix):
+            yield key.removeprefix(prefix)
+        return
+    top = target.root / prefix
+    for where, folders, names in os.walk(top, onerror=_raise):
+        inside = os.path.relpath(where, top)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            if not name.startswith("."):
+                yield name if inside == "." else f"{inside}/{name}"
+
+
+def _raise(error: OSError) -> None:
+    raise error
