@@ -29,7 +29,7 @@ from cli.options import (
     Workers,
     read_request,
 )
-from cli.served import adopt, reconcile_objects, republish, verify
+from cli.served import adopt, mcp, reconcile_objects, republish, verify
 
 __all__ = ["app", "main"]
 
@@ -253,6 +253,9 @@ def serve(
         from cli.serve import serve_target
 
         serve_target(to, port=port, verbose=verbose)
+
+
+app.command()(mcp)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The commands about what is served already: taken over, brought up to date, compared."""
+"""The commands about what is served already: taken over, brought up to date, compared, offered to agents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cli.boundary import boundary
 from cli.options import DEFAULT_TARGET, Annex, AsJson, At, Commit, DatasetArgument, Target, Verbose
 from contract.errors import Refused
 
-__all__ = ["adopt", "reconcile_objects", "republish", "verify"]
+__all__ = ["adopt", "mcp", "reconcile_objects", "republish", "verify"]
 
 
 def adopt(
@@ -148,3 +148,28 @@ def verify(
             at=at,
         )
         raise typer.Exit(verify_served(request, execute=execute, as_json=as_json, verbose=verbose))
+
+
+def mcp(
+    to: Target = DEFAULT_TARGET,
+    *,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url", metavar="URL", help="Read an archive over HTTP instead of a target: the URL above catalog.json."
+        ),
+    ] = None,
+    http: Annotated[
+        bool, typer.Option("--http", help="Answer at http://127.0.0.1:PORT/mcp instead of on stdin and stdout.")
+    ] = False,
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, metavar="PORT", help="Port for --http.")] = 8322,
+    verbose: Verbose = False,
+) -> None:
+    """Let agents read an archive (MCP).
+
+    Search, listings, events, pictures and read recipes; read-only.
+    """
+    with boundary(verbose=verbose):
+        from cli.serve_mcp import serve_mcp
+
+        serve_mcp(to, url=url, over_http=http, port=port, verbose=verbose)

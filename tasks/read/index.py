@@ -18,7 +18,7 @@ from tasks.read.place import read_json, read_whole
 if TYPE_CHECKING:
     from tasks.read.place import Place
 
-__all__ = ["ReadIndex", "find_entry", "read_catalog", "read_index", "verify_status_of"]
+__all__ = ["ReadIndex", "find_entry", "read_catalog", "read_entry", "read_index", "verify_status_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def find_entry(index: ReadIndex, recording: str) -> ReadEntry:
     """
     by_path = next((entry for entry in index.stores if entry.get("path") == recording), None)
     if by_path is not None:
-        return _entry(by_path)
+        return read_entry(by_path)
     for entry in index.failures:
         if entry.get("path") == recording:
             raise NotServed(
@@ -103,13 +103,14 @@ def find_entry(index: ReadIndex, recording: str) -> ReadEntry:
             raise NotServed(sentence, state="pending", reason=reason, detail=redact(entry.get("last_error")))
     by_zarr = next((entry for entry in index.stores if entry.get("zarr") == recording), None)
     if by_zarr is not None:
-        return _entry(by_zarr)
+        return read_entry(by_zarr)
     raise NotServed(
         f"recording: {index.head.dataset_id} lists no {recording[:200]!r}; take a `path` of its index.", state="unknown"
     )
 
 
-def _entry(entry: dict[str, Any]) -> ReadEntry:
+def read_entry(entry: dict[str, Any]) -> ReadEntry:
+    """An entry of ``stores``, checked; StorageError when it breaks the contract."""
     try:
         return ReadEntry.model_validate(entry)
     except ValidationError as error:
