@@ -30,6 +30,7 @@ from cli.options import (
     read_request,
 )
 from cli.served import adopt, mcp, reconcile_objects, republish, verify
+from cli.standing import down, logs, runner, trigger, up
 
 __all__ = ["app", "main"]
 
@@ -149,9 +150,9 @@ def convert(
 
 
 app.command()(adopt)
-app.command()(verify)
 app.command()(republish)
 app.command("reconcile-objects")(reconcile_objects)
+app.command()(verify)
 
 
 @app.command()
@@ -162,7 +163,7 @@ def status(
     ] = None,
     *,
     system: Annotated[
-        bool, typer.Option("--system", help="Show what the state takes on disk, and how long history is kept.")
+        bool, typer.Option("--system", help="Show what up keeps and how it is, and what the state takes on disk.")
     ] = False,
     to: Target = DEFAULT_TARGET,
     as_json: AsJson = False,
@@ -232,6 +233,10 @@ def memory(
         from cli.memory import show_memory
 
         show_memory(dataset, target=to, run=run, output=output, timeline=timeline, as_json=as_json, verbose=verbose)
+
+
+for _command in (up, down, logs, trigger, runner):
+    app.command()(_command)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""``zarrmill status --system``: what the state takes, and for how long history is kept."""
+"""``zarrmill status --system``: what stands and how it is, what the state takes, and for how long history is kept."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from cli.runtime import has_state, prepare, reading
 from cli.wording import json_line, jsonable
+from infra.home import Home
 from infra.sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from db.retention import TableSize
+    from infra.settings import Settings
+    from infra.standing_health import PartHealth
 
 __all__ = ["SystemStatus", "show_system", "system_lines"]
 
@@ -25,12 +28,13 @@ _TABLES_SHOWN = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemStatus:
-    """Sizes in bytes: of databases and of folders by name, and of tables; and days for which history is kept."""
+    """Sizes in bytes: of databases and of folders by name, and of tables; days for which history is kept; and what stands."""
 
     keep_history_days: int
     databases: Mapping[str, int]
     tables: tuple[TableSize, ...]
     folders: Mapping[str, int]
+    parts: tuple[PartHealth, ...] = ()
 
 
 def show_system(*, as_json: bool, verbose: bool) -> None:
@@ -45,7 +49,11 @@ def show_system(*, as_json: bool, verbose: bool) -> None:
             databases, tables = database_sizes(connection), tuple(table_sizes(connection))
     folders = {"home": _size_of(settings.home), "scratch": _size_of(settings.scratch)}
     found = SystemStatus(
-        keep_history_days=settings.keep_history_days, databases=databases, tables=tables, folders=folders
+        keep_history_days=settings.keep_history_days,
+        databases=databases,
+        tables=tables,
+        folders=folders,
+        parts=_parts(settings),
     )
     if as_json:
         typer.echo(json_line(jsonable(found)))
@@ -54,8 +62,22 @@ def show_system(*, as_json: bool, verbose: bool) -> None:
         typer.echo(line)
 
 
+def _parts(settings: Settings) -> tuple[PartHealth, ...]:
+    from infra.standing import is_up
+
+    if not settings.home.is_dir() or not is_up(Home(settings.home)):
+        return ()  # nothing is made by asking
+    from cli.stand import look_at_parts
+
+    return tuple(look_at_parts(Home(settings.home), settings))
+
+
 def system_lines(found: SystemStatus) -> Iterator[str]:
     """The same for people."""
+    if found.parts:
+        from cli.stand import parts_lines
+
+        yield from (line.rstrip() for line in parts_lines(list(found.parts)))
     for name, size in found.folders.items():
         yield f"folder    {name:<20} {format_bytes(size):>12}"
     for name, size in found.databases.items():

@@ -20,6 +20,7 @@ __all__ = [
     "Dataset",
     "DatasetFacts",
     "PublishedState",
+    "by_pk",
     "find",
     "from_row",
     "list_datasets",
@@ -142,6 +143,12 @@ def find(
         """),
         {"dataset_id": dataset_id, "target": target, "source": source},
     ).one_or_none()
+    return None if row is None else from_row(row)
+
+
+def by_pk(c: Connection, *, pk: int) -> Dataset | None:
+    """The dataset with this key; None for one that is gone."""
+    row = c.execute(text(f"{_SELECT} WHERE pk = :pk"), {"pk": pk}).one_or_none()
     return None if row is None else from_row(row)
 
 

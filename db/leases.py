@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from db.dataset_values import Dataset
     from db.runs import Mode, Versions
 
-__all__ = ["LEASE_S", "Owner", "acquire", "holder", "is_held", "is_live", "release", "renew"]
+__all__ = ["LEASE_S", "Owner", "acquire", "holder", "is_held", "is_live", "release", "renew", "take_over"]
 
 LEASE_S = 60
 """How long a dataset stays held by a run that is not heard of, when its owner's flock cannot be tried from here."""
@@ -69,7 +69,7 @@ def acquire(
         held_by = Owner(host=holder.owner_host, pid=holder.owner_pid, lock_path=holder.lock_path)
         if not holder.ran_out and not owner_is_gone(held_by):
             raise _busy(dataset, holder)
-        _take_over(c, holder)
+        take_over(c, holder)
     return _begin(c, dataset=dataset, owner=owner, mode=mode, versions=versions)
 
 
@@ -81,7 +81,8 @@ def _busy(dataset: Dataset, holder: Any) -> Busy:
     )
 
 
-def _take_over(c: Connection, holder: Any) -> None:
+def take_over(c: Connection, holder: Any) -> None:
+    """End the lease in this row: its run is lost, what it converted is pending again, and its request waits."""
     take_back_all(c, dataset_pk=holder.dataset_pk)
     c.execute(
         text("UPDATE runs SET state = 'lost', ended_at = zarrmill_now() WHERE id = :run AND state = 'running'"),

@@ -30,7 +30,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, Count, DatasetKey, Flag, Json, Key, Moment, Path, RunKey
 from db.bookkeeping import Callback, Contender, Document, Host, Reservation, StoreVerdict, Sweep, Verdict
-from db.service_tables import Alarm, Approval, OperatorAction, Pause, Policy, Request
+from db.service_tables import Alarm, Approval, FlowRun, OperatorAction, Pause, Policy, Request
 
 __all__ = [
     "Alarm",
@@ -42,6 +42,7 @@ __all__ = [
     "Dataset",
     "DatasetLease",
     "Document",
+    "FlowRun",
     "Host",
     "Intent",
     "OperatorAction",

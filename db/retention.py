@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from db.dataset_values import Dataset
 
-__all__ = ["TableSize", "Trimmed", "database_sizes", "table_sizes", "trim"]
+__all__ = ["TableSize", "Trimmed", "database_sizes", "due_for_trimming", "table_sizes", "trim", "trim_service"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,31 @@ def trim(c: Connection, *, dataset: Dataset, keep_days: int) -> Trimmed:
     attempts = c.execute(_ATTEMPTS, values).rowcount
     callbacks = c.execute(_CALLBACKS, values).rowcount
     return Trimmed(attempts=attempts, callbacks=callbacks, runs=c.execute(_RUNS, values).rowcount)
+
+
+_SERVICE = (
+    "DELETE FROM requests WHERE ended_at < zarrmill_now() - make_interval(days => :days)",
+    "DELETE FROM alarms WHERE told_ended < zarrmill_now() - make_interval(days => :days)",
+    "DELETE FROM operator_actions WHERE acted_at < zarrmill_now() - make_interval(days => :days)",
+)
+_PASSES_A_DAY = 288  # upkeep comes every five minutes
+
+
+def trim_service(c: Connection, *, keep_days: int) -> int:
+    """Remove requests that ended, alarms that were told as over, and operators' actions, all that are so old: how many."""
+    return sum(c.execute(text(statement), {"days": keep_days}).rowcount for statement in _SERVICE)
+
+
+def due_for_trimming(c: Connection) -> list[int]:
+    """Keys of the datasets whose history is looked at in this pass: each comes once a day, and none twice in a row."""
+    rows = c.scalars(
+        text("""
+            SELECT pk FROM datasets
+            WHERE pk % :passes = CAST(floor(extract(epoch FROM zarrmill_now()) / 300) AS bigint) % :passes ORDER BY pk
+        """),
+        {"passes": _PASSES_A_DAY},
+    )
+    return list(rows)
 
 
 @dataclass(frozen=True, slots=True)

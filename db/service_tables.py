@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, DatasetKey, Flag, Json, Key, Moment
 
-__all__ = ["Alarm", "Approval", "OperatorAction", "Pause", "Policy", "Request"]
+__all__ = ["Alarm", "Approval", "FlowRun", "OperatorAction", "Pause", "Policy", "Request"]
 
 
 class Request(Base):
@@ -62,6 +62,20 @@ class Request(Base):
     coalesced: Mapped[int] = mapped_column(Integer, server_default=text("0"))
     lost_runs: Mapped[int] = mapped_column(Integer, server_default=text("0"))
     error: Mapped[str | None]
+
+
+class FlowRun(Base):
+    """A flow run of Prefect's that asked for a request; ``closed_at`` once Prefect knows its end."""
+
+    __tablename__ = "flow_runs"
+    __table_args__ = (
+        Index(None, "request_pk"),
+        Index("ix_flow_runs_unclosed", "noted_at", postgresql_where=text("closed_at IS NULL")),
+    )
+    flow_run_id: Mapped[UUID] = mapped_column(primary_key=True)
+    request_pk: Mapped[int] = mapped_column(ForeignKey("requests.pk", ondelete="CASCADE"))
+    noted_at: Mapped[Moment]
+    closed_at: Mapped[datetime | None]
 
 
 class Policy(Base):

@@ -21,6 +21,8 @@ from prefect.client.schemas.objects import StateType
 from prefect.states import Crashed
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from db.datasets import Dataset
 
 __all__ = ["crash_left", "dataset_tag"]
@@ -37,8 +39,8 @@ def dataset_tag(dataset: Dataset) -> str:
     return f"{dataset.dataset_id}@{at}"
 
 
-def crash_left(tag: str) -> None:
-    """Set flow runs with this tag that still stand as running, and their task runs, to Crashed.
+def crash_left(tag: str, *, but: UUID | None = None) -> None:
+    """Set flow runs with this tag that still stand as running, and their task runs, to Crashed; all ``but`` one.
 
     For the holder of the dataset, before its own flow run begins: no other run can then be at work. Trouble is only logged.
     """
@@ -50,6 +52,8 @@ def crash_left(tag: str) -> None:
     try:
         with get_client(sync_client=True) as client:
             for left in client.read_flow_runs(flow_run_filter=of_dataset):
+                if left.id == but:
+                    continue
                 this = FlowRunFilter(id=FlowRunFilterId(any_=[left.id]))
                 for stage in client.read_task_runs(flow_run_filter=this, task_run_filter=at_work):
                     client.set_task_run_state(stage.id, Crashed(message=_WHY), force=True)

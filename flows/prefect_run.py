@@ -10,7 +10,7 @@ import logging
 import threading
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 from prefect import flow, tags, task
@@ -18,12 +18,16 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterEndTime
 from prefect.client.schemas.objects import State
 from prefect.exceptions import TerminationSignal
+from prefect.flow_engine import run_flow
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 from prefect.states import Cancelled, Completed
+from pydantic import Field
 
 from contract.errors import Refused
+from flows.prefect_adopted import adopt
 from flows.prefect_left import crash_left, dataset_tag
+from flows.request import Mode
 from flows.stop import listening
 
 if TYPE_CHECKING:
@@ -40,6 +44,9 @@ _POLL_EVERY_S = 2.0
 _FORGOTTEN_AT_ONCE = 50  # each costs a request; a run adds one, so this keeps up
 _TALKERS = ("prefect", "prefect.flow_runs", "prefect.task_runs", "prefect.flows", "prefect.tasks")
 """Prefect sets the level of each when it is imported. What they tell of a run, and of its errors, the command tells better."""
+
+DatasetName = Annotated[str, Field(pattern=r"^[a-z]{2}[0-9]{6}$", description="Two small letters and six digits.")]
+CommitName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w./+-]{0,199}$", description="A commit, branch or tag.")]
 
 Work = "Callable[[Callable[[str, Callable[[], None]], None]], RunSummary]"
 
@@ -59,22 +66,28 @@ class _Direct:
 
 
 @flow(name="reconvert_dataset", persist_result=False)
-def reconvert_dataset(dataset_id: str, mode: str = "auto", commit: str | None = None) -> State[Any]:
+def reconvert_dataset(
+    dataset_id: DatasetName, mode: Mode = "auto", commit: CommitName | None = None, target: str | None = None
+) -> State[Any]:
     """Bring the served copy of a dataset to its source.
 
     Parameters
     ----------
     dataset_id
-        The dataset, at the target of the command that runs this.
+        The dataset, at the target of the command that runs this, or at the one target where it is registered.
     mode
         auto, full or retry-pending.
     commit
         State of the source that is converted.
+    target
+        Where it is served from, when several targets have a dataset of this id.
     """
     direct = _direct.get(None)
     if direct is None:
-        raise Refused("reconvert_dataset runs inside `zarrmill convert`; start it with that command.")
-    log.debug("flow run for %s (%s) at %s", dataset_id, mode, commit)
+        raise Refused(
+            "reconvert_dataset is carried out by `zarrmill runner`, or inside `zarrmill convert`; start it with either."
+        )
+    log.debug("flow run for %s (%s) at %s, %s", dataset_id, mode, commit, target)
     # again, because the engine has just put a SIGTERM handler of its own in place
     with listening(direct.session.stop), _cancellable(direct.session, flow_run.id):
         try:
@@ -148,43 +161,66 @@ def forget_old_flow_runs(before: datetime, *, most: int = _FORGOTTEN_AT_ONCE) ->
 
 
 def run_as_flow(
-    session: Session, api_url: str, work: Callable[[Callable[[str, Callable[[], None]], None]], RunSummary]
+    session: Session,
+    api_url: str | None,
+    work: Callable[[Callable[[str, Callable[[], None]], None]], RunSummary],
+    flow_run_id: UUID | None = None,
 ) -> RunSummary:
     """Do ``work`` as a flow run recorded at ``api_url``; in the main thread, because signals end there.
+
+    Prefect's record is advice: where it does not answer, or with None for its address, the work is done without one.
+    ``flow_run_id`` is a flow run that Prefect made for this dataset; else a new one is.
 
     Raises
     ------
     ZarrmillError
         What ``work`` raises, unchanged.
     """
+    if api_url is None:
+        return work(_unrecorded)
     for name in _TALKERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     direct = _Direct(session, work)
     token = _direct.set(direct)
-    tag = dataset_tag(session.dataset)
     try:
-        with (
-            suppress(TerminationSignal),
-            temporary_settings({PREFECT_API_URL: api_url, PREFECT_LOGGING_TO_API_ENABLED: False}),
-            tags(tag),
-        ):
-            crash_left(tag)
-            reconvert_dataset(
-                dataset_id=session.dataset.dataset_id,
-                mode=session.request.mode,
-                commit=session.survey.commit,
-                return_state=True,
-            )
-            if session.settings.prefect_api_url is None:
-                forget_old_flow_runs(datetime.now(UTC) - timedelta(days=session.settings.keep_history_days))
+        with suppress(TerminationSignal):
+            _record(session, api_url, flow_run_id)
+    except Exception as error:  # noqa: BLE001 - Prefect's states are advice: no trouble with them may stop a run
+        log.warning("Prefect did not record the run: %s", type(error).__name__)
+        if direct.summary is None and direct.error is None:
+            return work(_unrecorded)
     finally:
         _direct.reset(token)
     if direct.summary is None and (direct.error is None or isinstance(direct.error, TerminationSignal)):
         # The engine heard a SIGTERM while its own handler stood, before ours: it is a word to finish, as any other.
         if session.stop.state == "go":
             session.stop.request("SIGTERM")
-        return work(lambda _name, stage: stage())
+        return work(_unrecorded)
     if direct.error is not None:
         raise direct.error
     assert direct.summary is not None, "a flow that ended without an error has done its work"
     return direct.summary
+
+
+def _record(session: Session, api_url: str, flow_run_id: UUID | None) -> None:
+    tag = dataset_tag(session.dataset)
+    parameters: dict[str, Any] = {
+        "dataset_id": session.dataset.dataset_id,
+        "mode": session.request.mode,
+        "commit": session.survey.commit,
+        "target": session.dataset.target,
+    }
+    settings: dict[Any, Any] = {PREFECT_API_URL: api_url, PREFECT_LOGGING_TO_API_ENABLED: False}
+    with temporary_settings(settings), tags(tag):
+        crash_left(tag, but=flow_run_id)
+        adopted = None if flow_run_id is None else adopt(flow_run_id, tag=tag)
+        if adopted is None:
+            reconvert_dataset(**parameters, return_state=True)
+        else:
+            run_flow(reconvert_dataset, flow_run=adopted, parameters=parameters, return_type="state")
+        if session.settings.prefect_api_url is None:
+            forget_old_flow_runs(datetime.now(UTC) - timedelta(days=session.settings.keep_history_days))
+
+
+def _unrecorded(_name: str, stage: Callable[[], None]) -> None:
+    stage()

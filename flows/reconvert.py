@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from contract.errors import Refused
@@ -23,6 +24,7 @@ from tasks.plan.planned import PlannedAction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
     from sqlalchemy import Engine
 
@@ -32,9 +34,17 @@ if TYPE_CHECKING:
     from flows.survey import Survey
     from infra.settings import Settings
 
-__all__ = ["preview", "reconvert"]
+__all__ = ["Recorded", "preview", "reconvert"]
 
 log = logging.getLogger("zarrmill.flows.reconvert")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """Where a run is recorded: the Prefect API, None for nowhere, and the flow run that asked for it, if one did."""
+
+    api_url: str | None
+    flow_run_id: UUID | None = None
 
 
 def reconvert(
@@ -42,10 +52,13 @@ def reconvert(
     request: ReconvertRequest,
     on_event: Callable[[ProgressEvent], None],
     stop: StopSignal,
+    *,
+    recorded: Recorded | None = None,
 ) -> RunSummary:
     """Bring the served copy of a dataset to its source; how it then stands.
 
     Nothing is written, and neither Prefect nor Dask starts, when there is nothing to do and the documents are current.
+    ``recorded`` says where the run is recorded; None: at the Prefect of the settings, which must then answer.
 
     Raises
     ------
@@ -61,11 +74,13 @@ def reconvert(
         if documents_are_current(engine, surveyed, planned):
             return _unchanged(engine, surveyed, request, began)
         _check_machine(settings, surveyed)
+        if recorded is None:
+            services.check_prefect(settings)
         opening = Opening(
             settings=settings, engine=engine, request=request, survey=surveyed, on_event=on_event, stop=stop
         )
         with hold(opening) as session:
-            summary = _with_servers(session, url)
+            summary = _with_servers(session, url, recorded)
     return replace(summary, seconds=time.monotonic() - began)
 
 
@@ -93,10 +108,9 @@ def _check_machine(settings: Settings, surveyed: Survey) -> None:
         private_folder(settings.scratch)
     except Refused as error:
         raise Refused(f"ZARRMILL_SCRATCH cannot be used: {error.sentence}", detail=error.detail) from error
-    services.check_prefect(settings)
 
 
-def _with_servers(session: Session, database_url: str) -> RunSummary:
+def _with_servers(session: Session, database_url: str, recorded: Recorded | None) -> RunSummary:
     """Start what the run needs side by side, and carry it out as a flow run."""
     from infra.cluster import cluster
 
@@ -110,7 +124,8 @@ def _with_servers(session: Session, database_url: str) -> RunSummary:
         workers_lock=session.ownership.workers_lock,
     )
     needs_workers = bool(session.plan.of(PlannedAction.CONVERT))
-    with side_by_side(services.prefect_api(settings), *([workers] if needs_workers else [])) as (prefect, *rest):
+    record = services.prefect_api(settings) if recorded is None else nullcontext(recorded.api_url)
+    with side_by_side(record, *([workers] if needs_workers else [])) as (prefect, *rest):
         # their import takes as long as a server's start, so it runs beside that too
         from flows.conversion import carry_out
         from flows.prefect_run import run_as_flow
@@ -119,6 +134,7 @@ def _with_servers(session: Session, database_url: str) -> RunSummary:
             session,
             prefect.result(),
             lambda stage: carry_out(session, lambda: rest[0].result(), stage=stage),  # noqa: PLW0108  # there may be none
+            None if recorded is None else recorded.flow_run_id,
         )
 
 

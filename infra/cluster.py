@@ -8,11 +8,9 @@ the command does, however it ends: the kernel sends them SIGKILL as soon as a pi
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -36,6 +34,7 @@ from infra.host import (
     process_started,
     scratch_budget_bytes,
 )
+from infra.lifeline import start_bound
 from infra.settings import Settings, inherited_environment, load_settings
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ _ANSWERS_WITHIN_S: Final = 6.0
 _STOP_PATIENCE_S: Final = 3.0
 _LOG_BYTES: Final = 16 << 20
 _EXTRA_THREADS: Final = 6  # threads for fetching, uploading and the edges of recordings beside those that convert
-_F_SETSIG: Final = getattr(fcntl, "F_SETSIG", 10)
 
 _CHILD_VARIABLES: Final = {
     # pyarrow's allocator would start a thread in the fork server, and its own pool reserves a gigabyte of VmData.
@@ -345,25 +343,7 @@ class _Processes:
 
     def start(self, command: list[str]) -> None:
         """Start one; its output goes to the log."""
-        watched, lifeline = os.pipe2(os.O_CLOEXEC)
-        try:
-            with self._log.open("ab") as log:
-                process = subprocess.Popen(
-                    command,
-                    env=self._environment,
-                    cwd="/",
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=[watched],
-                    start_new_session=True,  # Ctrl-C is for the command, which decides what ends
-                )
-            # The owner and signal belong to the pipe's read end, which the process now holds, and outlive this descriptor.
-            fcntl.fcntl(watched, fcntl.F_SETOWN, process.pid)
-            fcntl.fcntl(watched, _F_SETSIG, signal.SIGKILL)
-            fcntl.fcntl(watched, fcntl.F_SETFL, fcntl.fcntl(watched, fcntl.F_GETFL) | os.O_ASYNC)
-        finally:
-            os.close(watched)
+        process, lifeline = start_bound(command, self._environment, self._log)
         self._running.append((process, lifeline))
 
     def address(self, scheduler_file: Path) -> str:

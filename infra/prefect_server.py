@@ -1,12 +1,13 @@
 """A Prefect server of our own on 127.0.0.1, in the database ``prefect`` of our own Postgres.
 
-It records runs for as long as a command needs it. Scheduling, automations and clean-up of deployments need a server that
-stands for good, so those parts stay off here, which also halves the work of starting.
+It records runs for as long as a command needs it. Scheduling, automations, clean-up of deployments and the pages for people need a
+server that stands for good; otherwise those parts stay off, which also halves the work of starting.
 """
 
 from __future__ import annotations
 
 import ctypes
+import http.client
 import os
 import signal
 import socket
@@ -50,7 +51,7 @@ def answers(api_url: str, *, timeout_s: float = 2.0) -> str | None:
         return None if error.code in {401, 403} else f"it answers {error.code}"
     except urllib.error.URLError as error:
         return str(error.reason)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         return str(error) or type(error).__name__
 
 
@@ -58,17 +59,30 @@ class PrefectServer:
     """One server, which ends with the thread that started it. It keeps its port until ``close``.
 
     ``home`` becomes ``PREFECT_HOME``; ``socket_dir`` is where the socket of a Postgres lies that has a
-    database ``prefect``; ``port_file`` remembers the port for the next one.
+    database ``prefect``; ``port_file`` remembers the port for the next one. One that is ``standing`` has every part on.
     """
 
-    def __init__(self, home: Path, socket_dir: Path, *, port_file: Path, log_path: Path) -> None:
+    def __init__(
+        self,
+        home: Path,
+        socket_dir: Path,
+        *,
+        port_file: Path,
+        log_path: Path,
+        standing: bool = False,
+        port: int | None = None,
+    ) -> None:
         self._home = home
+        self._standing = standing
         self._socket_dir = socket_dir
         self._log_path = log_path
         self._process: subprocess.Popen[bytes] | None = None
         # bound here and handed down, so that no other program can take the port while the server restarts
+        if port is not None:
+            port_file.write_text(str(port))
         self._socket = _listen(port_file)
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/api"
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/api"
 
     @property
     def pid(self) -> int | None:
@@ -78,7 +92,7 @@ class PrefectServer:
     def launch(self) -> None:
         """Begin the server's process, which waits for its database. Its imports take 4 s, longer than a Postgres needs."""
         handle = self._socket.fileno()
-        with self._log_path.open("wb") as output:
+        with self._log_path.open("ab" if self._standing else "wb") as output:
             self._process = subprocess.Popen(
                 [
                     sys.executable,
@@ -141,7 +155,10 @@ class PrefectServer:
         self._socket.close()
 
     def _environment(self) -> dict[str, str]:
-        off = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in _SERVICES_OFF}
+        parts = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in _SERVICES_OFF}
+        parts["PREFECT_SERVER_UI_ENABLED"] = "false"
+        if self._standing:
+            parts = {"PREFECT_UI_API_URL": self.url, "PREFECT_UI_STATIC_DIRECTORY": str(self._home / "pages")}
         # nothing is inherited: the command's own PREFECT_ variables are meant for its client
         return {
             "PATH": os.defpath,
@@ -150,10 +167,9 @@ class PrefectServer:
             "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"postgresql+asyncpg://postgres@/prefect?host={quote(str(self._socket_dir), safe='')}",
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
             "DO_NOT_TRACK": "1",
-            "PREFECT_SERVER_UI_ENABLED": "false",
             "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
             "PREFECT_LOGGING_LEVEL": "WARNING",
-            **off,
+            **parts,
         }
 
     def _end_of_log(self) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     # pydantic is not for the supervisor, which imports this module and must start at once
     from infra.settings import Settings
 
-__all__ = ["STATE_DATABASE", "check_prefect", "database", "in_use", "prefect_api", "stopped"]
+__all__ = ["STATE_DATABASE", "check_prefect", "database", "in_use", "our_postgres", "prefect_api", "stopped"]
 
 log = logging.getLogger("zarrmill.infra.services")
 
@@ -80,6 +80,15 @@ def prefect_api(settings: Settings) -> Iterator[str]:
         return
     check_prefect(settings)
     yield settings.prefect_api_url
+
+
+def our_postgres(home: Home) -> tuple[int | None, str | None]:
+    """The process and the libpq address of our own Postgres, while it runs."""
+    try:
+        told = json.loads(home.service("postgres").state.read_text())
+    except (FileNotFoundError, ValueError):
+        return None, None
+    return told.get("pid"), _libpq(str(told["url"]))
 
 
 def check_prefect(settings: Settings) -> None:

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from contract.errors import Refused
 from infra.database import normalise_url
+from infra.running_settings import RunningSettings
 from infra.sizes import parse_bytes
 
 __all__ = ["Settings", "inherited_environment", "load_settings", "unknown_variables"]
@@ -74,7 +75,7 @@ Seconds = Annotated[float, AfterValidator(_finite)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
 
 
-class Settings(BaseSettings):
+class Settings(RunningSettings):
     """The settings of one command, checked and frozen. An empty variable counts as unset; secrets do not print."""
 
     model_config = SettingsConfigDict(

@@ -39,6 +39,7 @@ __all__ = [
     "enqueue_converting",
     "failed_body",
     "ready_body",
+    "refused_body",
 ]
 
 CONNECT_TIMEOUT_S = 10.0
@@ -168,6 +169,29 @@ def failed_body(
         provenance_fetch_failed=report.provenance_fetch_failed,
         events_upload_failed=events_upload_failed,
         events_stores_without_rows=report.events_stores_without_rows,
+    )
+
+
+def refused_body(dataset: Dataset, error: BaseException) -> ZarrReady:
+    """The body of a run that could not be begun: the standing stores, and why. Of its source nothing is known."""
+    standing = dataset.published
+    return ZarrReady(
+        dataset_id=dataset.dataset_id,
+        status="failed",
+        store_count=standing.counts.stores if standing else 0,
+        converted=(),
+        removed=(),
+        errors=0,
+        failed=(),
+        failure_count=0,
+        data_failures=(),
+        deterministic=False,
+        error=error.sentence if isinstance(error, ZarrmillError) else error_line(error),
+        pending_count=0,
+        not_attempted_count=0,
+        pool_breaks=0,
+        provenance_fetch_failed=False,
+        events_upload_failed=False,
     )
 
 

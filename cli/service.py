@@ -1,0 +1,72 @@
+"""``zarrmill runner`` and ``zarrmill trigger``: who carries out what is asked, and who asks."""
+
+from __future__ import annotations
+
+import getpass
+from typing import TYPE_CHECKING
+
+import typer
+
+from cli.called import program
+from cli.runtime import prepare, target_url
+from cli.wording import json_line, jsonable
+from contract.errors import Refused
+from flows.stop import StopSignal, listening
+
+if TYPE_CHECKING:
+    from cli.options import Mode
+
+__all__ = ["run_service", "trigger_dataset"]
+
+
+def run_service(*, datasets_at_a_time: int | None, verbose: bool) -> None:
+    """Be the runner until SIGTERM or SIGINT.
+
+    Raises
+    ------
+    Refused
+        There is no Prefect for good, or the database is only there for the length of a command.
+    """
+    settings = prepare(verbose=verbose)
+    import prefect.main  # noqa: F401 - it puts handlers of its own in the place of those it finds
+
+    from infra.telemetry import set_up_logging
+
+    set_up_logging(verbose=True, json=False, secrets=settings.secret_values())
+    stop = StopSignal()
+    from flows.preview import opened_database
+    from flows.runner import Runner
+
+    with listening(stop), opened_database(settings) as (engine, _url):
+        at_a_time = datasets_at_a_time or settings.datasets_at_a_time
+        Runner(settings, engine, datasets_at_a_time=at_a_time, stop=stop).run()
+
+
+def trigger_dataset(
+    dataset: str, *, mode: Mode, commit: str | None, target: str | None, as_json: bool, verbose: bool
+) -> None:
+    """Put a request into the state and say what became of it.
+
+    Raises
+    ------
+    Refused
+        The dataset is not known here, or mode or commit cannot be used.
+    """
+    settings = prepare(verbose=verbose, as_json=as_json)
+    from cli.runtime import has_state
+    from flows.asking import ask_for_conversion
+    from flows.preview import opened_database
+
+    if not has_state(settings):
+        raise Refused(f"there is no state here, so no dataset either; {program()} convert SOURCE makes the first")
+    url = None if target is None else target_url(target, settings)
+    with opened_database(settings) as (engine, _url):
+        answer = ask_for_conversion(engine, dataset, mode=mode, commit=commit, target=url, asked_by=_who())
+    typer.echo(json_line(jsonable(answer)) if as_json else answer.sentence)
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "somebody"

@@ -1,0 +1,270 @@
+"""``zarrmill up``, ``down`` and ``logs``: the whole service on one machine, without Docker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from cli.called import program
+from cli.runtime import prepare, target_url
+from cli.wording import json_line, jsonable
+from contract.errors import Refused
+from infra.home import Home
+from infra.locks import is_held
+from infra.processes import ServerFailed, command_line, wait_gone
+from infra.sizes import parse_bytes
+from infra.standing import StandingPlan, WorkerSize, is_up, port_is_free, read_standing, standing_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from infra.settings import Settings
+    from infra.standing import Standing
+    from infra.standing_health import PartHealth
+
+__all__ = ["Wanted", "bring_up", "look_at_parts", "parts_lines", "read_workers", "show_log", "take_down"]
+
+_UP_WITHIN_S: Final = 300.0
+_DOWN_BEYOND_GRACE_S: Final = 180.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The options of ``up`` as they were typed."""
+
+    to: str
+    workers: str
+    slots: int | None
+    datasets: int | None
+    port: int | None
+    prefect_port: int | None
+    dask_port: int | None
+
+
+def read_workers(text: str) -> tuple[WorkerSize, ...]:
+    """Workers as they are typed: ``2``, ``2x4GiB``, ``2x4GiB,1x16GiB``; ``0`` for none.
+
+    Raises
+    ------
+    Refused
+        The text is none of these.
+    """
+    if text.strip() == "0":
+        return ()
+    sizes = []
+    for one in text.split(","):
+        count, _, size = one.strip().partition("x")
+        if not count.isdecimal() or int(count) < 1 or (one.strip().endswith("x")):
+            raise Refused(f"--workers {text!r} cannot be used; write COUNT or COUNTxSIZE, such as 2 or 2x4GiB,1x16GiB")
+        sizes.append(WorkerSize(count=int(count), memory_bytes=parse_bytes(size) if size else None))
+    return tuple(sizes)
+
+
+def bring_up(wanted: Wanted, *, foreground: bool, as_json: bool, verbose: bool) -> int:
+    """Start the keeper and wait until every part answers; print the addresses.
+
+    Raises
+    ------
+    Refused
+        An option cannot be used, or a port is taken.
+    ServerFailed
+        A part did not come up in time; the line names its log.
+    """
+    settings = prepare(verbose=verbose, as_json=as_json)
+    home, files = Home(settings.home), standing_files(Home(settings.home))
+    sizes = read_workers(wanted.workers)
+    if not is_up(home):
+        from infra.storage import open_target
+
+        target = open_target(wanted.to, settings)
+        target.prepare()
+        plan = StandingPlan(
+            target=target.url,
+            api_port=wanted.port or settings.port,
+            workers=sizes,
+            slots=wanted.slots,
+            datasets=wanted.datasets,
+            prefect_port=wanted.prefect_port,
+            dask_port=wanted.dask_port,
+        )
+        _check_port(plan.api_port)
+        files.plan.write_text(plan.to_json())
+        if foreground:
+            os.execv(sys.executable, _keeper(home))  # noqa: S606 - an argument list of our own, no shell
+        _launch(home, files.log)
+    elif target_url(wanted.to, settings) != (told := _standing(home)).target:
+        raise Refused(f"it is up for {told.target} already; {program()} down ends that")
+    parts = _until_well(home, settings)
+    _print(home, parts, as_json=as_json)
+    return 0
+
+
+def _standing(home: Home) -> Standing:
+    deadline = time.monotonic() + _UP_WITHIN_S
+    while (standing := read_standing(home)) is None:
+        if time.monotonic() > deadline or not is_up(home):
+            raise ServerFailed("the keeper does not say what stands", detail=f"its log is {standing_files(home).log}")
+        time.sleep(0.1)
+    return standing
+
+
+def _check_port(port: int) -> None:
+    if not port_is_free(port):
+        raise Refused(f"port {port} of 127.0.0.1 is taken; name another one with --port")
+
+
+def _keeper(home: Home) -> list[str]:
+    # -P: the folder we were called in must not shadow our modules
+    return [sys.executable, "-P", "-m", "infra.keeper", "--home", str(home.path)]
+
+
+def _launch(home: Home, log: Path) -> None:
+    standing_files(home).error.unlink(missing_ok=True)
+    with log.open("ab") as output:
+        keeper = subprocess.Popen(
+            _keeper(home), stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True
+        )
+    deadline = time.monotonic() + _UP_WITHIN_S
+    while read_standing(home) is None:
+        _raise_error_of(home)
+        if keeper.poll() is not None or time.monotonic() > deadline:
+            _raise_error_of(home)
+            raise ServerFailed("the keeper did not begin", detail=f"its log is {log}")
+        time.sleep(0.1)
+
+
+def _raise_error_of(home: Home) -> None:
+    try:
+        told = json.loads(standing_files(home).error.read_text())
+    except (FileNotFoundError, ValueError):
+        return
+    kind = Refused if told["code"] == Refused.code else ServerFailed
+    raise kind(told["sentence"], detail=told["detail"] or f"the log is {standing_files(home).log}")
+
+
+def _until_well(home: Home, settings: Settings) -> list[PartHealth]:
+    from infra.standing_health import is_well
+
+    deadline = time.monotonic() + _UP_WITHIN_S
+    while True:
+        parts = look_at_parts(home, settings)
+        if is_well(parts):
+            return parts
+        _raise_error_of(home)
+        if time.monotonic() > deadline:
+            ill = [f"{one.name}: {one.told}" for one in parts if one.health != "healthy"]
+            raise ServerFailed("not everything came up: " + "; ".join(ill or ["the keeper has ended"]))
+        time.sleep(0.3)
+
+
+def look_at_parts(home: Home, settings: Settings) -> list[PartHealth]:
+    """Every part of what stands here with its health; nothing when nothing stands."""
+    from infra.standing_health import health_of
+
+    standing = read_standing(home)
+    return [] if standing is None else health_of(home, settings, standing)
+
+
+def parts_lines(parts: list[PartHealth]) -> list[str]:
+    """The parts for people."""
+    return [
+        f"{one.health:<8}  {one.name:<15} {'pid ' + str(one.pid) if one.pid else '':<12} {one.address or '':<28} "
+        f"{one.told}" + (f"; started again {one.restarts} times" if one.restarts else "")
+        for one in parts
+    ]
+
+
+def _print(home: Home, parts: list[PartHealth], *, as_json: bool) -> None:
+    standing = read_standing(home)
+    addresses = {} if standing is None else standing.addresses
+    if as_json:
+        typer.echo(json_line({"addresses": addresses, "parts": [jsonable(one) for one in parts]}))
+        return
+    for line in parts_lines(parts):
+        typer.echo(line.rstrip())
+    if "prefect" in addresses:
+        typer.echo(f"Prefect's pages: {addresses['prefect'].removesuffix('/api')}")
+    typer.echo(f"{program()} trigger DATASET asks for a conversion; {program()} down ends everything")
+
+
+def take_down(*, now: bool, as_json: bool, verbose: bool) -> int:
+    """End the keeper and with it everything it started; the exit code.
+
+    Raises
+    ------
+    ServerFailed
+        It did not end in time.
+    """
+    settings = prepare(verbose=verbose, as_json=as_json)
+    home = Home(settings.home)
+    pid = _keeper_pid(home)
+    if pid is None:
+        typer.echo(json_line({"ended": False}) if as_json else "nothing is up here")
+        return 0
+    os.kill(pid, signal.SIGTERM)
+    if now:
+        time.sleep(1.0)  # two signals that arrive as one would count as one
+        _signal_again(pid)
+    if not wait_gone(pid, settings.stop_grace_s + _DOWN_BEYOND_GRACE_S):
+        raise ServerFailed(f"process {pid} still ends what it keeps; {program()} down --now does not wait")
+    typer.echo(json_line({"ended": True}) if as_json else "everything has ended")
+    return 0
+
+
+def _signal_again(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+
+
+def _keeper_pid(home: Home) -> int | None:
+    lock = standing_files(home).lock
+    if not lock.exists() or not is_held(lock):
+        return None
+    try:
+        pid = int(lock.read_text())
+    except ValueError:
+        return None
+    # one that has only just begun has not written its number yet, and the old number may be a stranger's by now
+    return pid if "infra.keeper" in command_line(pid) else None
+
+
+def show_log(name: str | None, *, lines: int, follow: bool, verbose: bool) -> None:
+    """Print the end of a part's log, or the names of all.
+
+    Raises
+    ------
+    Refused
+        There is no such log.
+    """
+    settings = prepare(verbose=verbose)
+    folder = settings.home / "logs"
+    there = sorted(path.stem for path in folder.glob("*.log"))
+    if name is None:
+        for each in there:
+            typer.echo(each)
+        return
+    name = {"prefect": "prefect-standing"}.get(name, name)
+    if name not in there:
+        raise Refused(f"there is no log {name!r} here; there are: {', '.join(there) or 'none'}")
+    path = folder / f"{name}.log"
+    with path.open("r", errors="replace") as log:
+        for line in log.readlines()[-lines:]:
+            typer.echo(line.rstrip("\n"))
+        while follow:
+            more = log.read()
+            if more:
+                typer.echo(more, nl=False)
+            elif path.stat().st_size < log.tell():
+                log.seek(0)  # it was put aside
+            else:
+                time.sleep(0.3)
