@@ -1,101 +1,120 @@
-"""The read-only web server of a target: stores, documents, catalog and schemas."""
+"""The one web application: the objects of a target, questions to the state, reports of others, operators' actions."""
 
 from __future__ import annotations
 
-from importlib import resources
-from typing import TYPE_CHECKING
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from api.about import READ, about_routes
+from api.bodies import ErrorBody
+from api.caching import Origins
+from api.datasets import dataset_routes
 from api.errors import add_error_handlers, not_found
-from api.gateway import serve_object
+from api.gateway import Gateway
+from api.guard import Limits, Measured
+from api.metrics import Metrics
 from api.recipes import recipe_routes
-from contract.layout import CATALOG_KEY, is_dataset_id
-from infra.storage.opened import opener
+from api.service import Service
 from tasks.read.place import target_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sqlalchemy import Engine
+
     from infra.settings import Settings
-    from infra.storage.opened import Opened
     from infra.storage.protocol import Target
 
 __all__ = ["create_app"]
 
-_SCHEMA_HEADERS = {"Cache-Control": "public, max-age=86400"}
-_READ = ["GET", "HEAD"]
-_EXPOSED = ["ETag", "Content-Length", "Content-Range", "Accept-Ranges"]
+_EXPOSED = ["ETag", "Content-Length", "Content-Range", "Accept-Ranges", "X-Request-Id"]
+_OBJECT: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/octet-stream": {}, "application/json": {}}},
+    206: {"description": "The range that was asked for."},
+    302: {"description": "Sent on to the bucket, as the server is set."},
+    304: {"description": "The reader has it already."},
+    404: {"model": ErrorBody, "description": "Not served. Below a store that is not there, `store` says why."},
+    416: {"model": ErrorBody, "description": "The range lies past the end."},
+    503: {"model": ErrorBody, "description": "It is there and cannot be read now."},
+}
 
 
-def create_app(target: Target, settings: Settings) -> FastAPI:
-    """An application that serves what stands at ``target`` and writes nothing.
+def create_app(target: Target, settings: Settings, engine: Engine | None = None) -> FastAPI:
+    """The application that serves ``target``.
 
     Parameters
     ----------
     target
         A folder that does not exist yet is 404 throughout until it does.
-    settings
-        Its ``archive_name`` is shown at ``/``.
+    engine
+        The state. Without it objects, documents and schemas are served, and everything else is 503 with a sentence.
     """
-    app = FastAPI(title="zarrmill", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    service = Service(target, settings, engine)
+    metrics, origins = Metrics(service), Origins(settings)
+    app = FastAPI(
+        title="zarrmill",
+        version=version("zarrmill"),
+        summary="Zarr stores of neurophysiology datasets, and how they stand.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
     add_error_handlers(app)
+    # The last that is added stands outermost.
+    app.add_middleware(Limits, settings=settings)
     app.add_middleware(
         CORSMiddleware,
-        allow_origins=["*"],
-        allow_methods=_READ,
+        allow_origins=["*"] if origins.everybody else [],
+        allow_origin_regex=None if origins.everybody else origins.pattern,
+        allow_methods=READ,
         allow_headers=["Range", "If-None-Match", "If-Range"],
         expose_headers=_EXPOSED,
         max_age=86400,
     )
-    _add_service_routes(app, settings.archive_name)
-    app.include_router(recipe_routes(target_place(target)))
-    _add_data_routes(app, opener(target))
+    app.add_middleware(Measured, metrics=metrics)
+    app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted_proxies)
+    for routes in (about_routes(service, metrics), dataset_routes(service)):
+        app.include_router(routes)
+    app.include_router(recipe_routes(target_place(target)), dependencies=[Depends(_public_only(service))])
+    # last, because its last route takes every path
+    app.include_router(_object_routes(Gateway(service, origins)))
     return app
 
 
-def _add_service_routes(app: FastAPI, archive_name: str) -> None:
-    schemas = _schemas()
+def _public_only(service: Service) -> Callable[[str], None]:
+    """What stands before a route that reads a dataset at the target: 404 for one that is not for everybody."""
 
-    @app.api_route("/", methods=_READ)
-    def about() -> dict[str, str]:
-        return {
-            "service": "zarrmill",
-            "archive": archive_name,
-            "usage": "/catalog.json, then /<dataset_id>/zarr/index.json",
-        }
+    def check(dataset_id: str) -> None:
+        if not service.is_public(dataset_id):
+            raise HTTPException(HTTPStatus.NOT_FOUND, "Not found")
 
-    @app.api_route("/healthz", methods=_READ)
-    def health() -> dict[str, str]:
-        return {"status": "ok"}
-
-    @app.api_route("/schemas/{name}", methods=_READ)
-    def schema(name: str) -> Response:
-        if name not in schemas:
-            return JSONResponse({"error": "Unknown schema", "available": sorted(schemas)}, status_code=404)
-        return Response(schemas[name], media_type="application/json", headers=_SCHEMA_HEADERS)
+    return check
 
 
-def _add_data_routes(app: FastAPI, open_object: Callable[[str], Opened | None]) -> None:
-    @app.api_route("/catalog.json", methods=_READ)
+def _object_routes(gateway: Gateway) -> APIRouter:
+    routes = APIRouter(tags=["objects"])
+
+    @routes.get("/catalog.json", responses=_OBJECT, response_class=Response)
     def catalog(request: Request) -> Response:
-        return serve_object(request, open_object, CATALOG_KEY)
+        """The catalog of the target."""
+        return gateway.catalog(request)
 
-    @app.api_route("/{dataset_id}/zarr/{path:path}", methods=_READ)
+    @routes.get("/{dataset_id}/zarr/{path:path}", responses=_OBJECT, response_class=Response)
     def served(request: Request, dataset_id: str, path: str) -> Response:
-        if not is_dataset_id(dataset_id):
-            return not_found()
-        return serve_object(request, open_object, f"{dataset_id}/zarr/{path}")
+        """An object of a dataset: a document, or a part of a store. There is no listing."""
+        return gateway.object(request, dataset_id, path)
 
-    @app.api_route("/{anything:path}", methods=_READ)
-    def elsewhere() -> Response:
-        return not_found()
+    for where, answer in (("/catalog.json", catalog), ("/{dataset_id}/zarr/{path:path}", served)):
+        routes.add_api_route(where, answer, methods=["HEAD"], include_in_schema=False)
 
+    @routes.api_route("/{anything:path}", methods=list(READ), include_in_schema=False)
+    def elsewhere(request: Request) -> Response:
+        return not_found(request.scope)
 
-def _schemas() -> dict[str, bytes]:
-    """The checked-in JSON Schemas by file name."""
-    folder = resources.files("contract") / "schemas"
-    return {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.name.endswith(".json")}
+    return routes

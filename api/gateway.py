@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 from starlette.responses import Response, StreamingResponse
 
+from api.bodies import recording_body, sentence_of
+from api.caching import cache_control
 from api.errors import error, not_found
 from contract.errors import StorageError
-from infra.storage.headers import cache_control, content_type
+from contract.layout import CATALOG_KEY, is_dataset_id
+from db.public_recordings import store_state
+from infra.storage.folder import FolderTarget
+from infra.storage.headers import content_type
+from infra.storage.opened import opener
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -21,10 +27,14 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
+    from api.caching import Origins
+    from api.service import Service
     from infra.storage.opened import Opened
+    from infra.storage.protocol import Target
 
-__all__ = ["serve_object"]
+__all__ = ["Gateway"]
 
+_SIGNED_S = 3600
 _BLOCK_BYTES = 1 << 18
 _RANGE = re.compile(r"bytes\s*=\s*(\d{0,19})\s*-\s*(\d{0,19})", re.ASCII)
 _HIDDEN_BYTES = re.compile(rb"%(?:2f|5c|00)", re.IGNORECASE)
@@ -65,33 +75,96 @@ class _OpenObject(StreamingResponse):
             yield block
 
 
-def serve_object(request: Request, open_object: Callable[[str], Opened | None], key: str) -> Response:
-    """The object ``key`` of a target, or 404 for everything that is not plain and visible.
+class Gateway:
+    """The objects of a target, each as the answer to one request."""
 
-    Answers GET and HEAD. Single and suffix ranges give 206, ranges past the end 416, several ranges the whole object.
+    def __init__(self, service: Service, origins: Origins) -> None:
+        self._service = service
+        self._open = opener(service.target)
+        self._origins = origins
+        redirect = service.settings.redirect
+        self._link = None if redirect == "never" else link_of(service.target, signed=redirect == "signed")
+        # where only some pages may read, the middleware says so itself
+        self._varies = {"Vary": "Origin"} if origins.everybody and self._link is not None else {}
 
-    Parameters
-    ----------
-    open_object
-        See ``infra.storage.opened.opener``.
-    """
-    segments = key.split("/")
-    if _HIDDEN_BYTES.search(request.scope.get("raw_path") or b"") or not all(map(_is_visible, segments)):
-        return not_found()
-    try:
-        opened = open_object(key)
-    except (OSError, StorageError):
-        return error(HTTPStatus.SERVICE_UNAVAILABLE, "The object cannot be read now; try again.")
-    if opened is None:
-        return not_found()
-    try:
-        response = _respond(request, opened, key)
-    except BaseException:
-        opened.close()
-        raise
-    if not isinstance(response, _OpenObject):
-        opened.close()
-    return response
+    def catalog(self, request: Request) -> Response:
+        """The catalog, or 404 before the first."""
+        return self._serve(request, CATALOG_KEY) or not_found(request.scope)
+
+    def object(self, request: Request, dataset_id: str, path: str) -> Response:
+        """The object at ``path`` of a dataset, or 404 for everything that is not plain, visible and there.
+
+        Answers GET and HEAD. Single and suffix ranges give 206, ranges past the end 416, several ranges the whole object.
+        A 404 below a store that is not there says why it is not.
+        """
+        if not is_dataset_id(dataset_id) or not _is_plain(request, path) or not self._service.is_public(dataset_id):
+            return not_found(request.scope)
+        answer = self._serve(request, f"{dataset_id}/zarr/{path}")
+        return answer or self._absent(request, dataset_id, path)
+
+    def _absent(self, request: Request, dataset_id: str, path: str) -> Response:
+        store, end, _ = path.partition(".zarr/")
+        if self._service.engine is None or not (end or path.endswith(".zarr")):
+            return not_found(request.scope)
+        zarr = f"{store}.zarr" if end else path
+        with self._service.reading() as c:
+            found = store_state(c, target=self._service.target.url, dataset_id=dataset_id, zarr=zarr)
+        if found is None or found.state == "served":
+            return not_found(request.scope)
+        return error(
+            request.scope,
+            HTTPStatus.NOT_FOUND,
+            sentence_of(found) or "Not found",
+            code=f"store_{'failed' if found.state == 'failed' else 'pending'}",
+            more={"store": recording_body(found)},
+        )
+
+    def _serve(self, request: Request, key: str) -> Response | None:
+        """The object at ``key`` as an answer; None when it is not there."""
+        try:
+            opened = self._open(key)
+        except (OSError, StorageError):
+            return error(request.scope, HTTPStatus.SERVICE_UNAVAILABLE, "The object cannot be read now; try again.")
+        if opened is None:
+            return None
+        response: Response | None = None
+        try:
+            response = self._sent_on(request, key) or _respond(request, opened, key, self._varies)
+        finally:
+            if not isinstance(response, _OpenObject):
+                opened.close()
+        return response
+
+    def _sent_on(self, request: Request, key: str) -> Response | None:
+        """A redirect to the bucket for who is no web page. index.json is never redirected, for it names the addresses."""
+        if self._link is None or request.method != "GET" or key.count("/") < 2 or key.endswith("/zarr/index.json"):
+            return None
+        if self._origins.allow(request.headers.get("origin")):
+            return None
+        where, kept = self._link(key)
+        return Response(
+            status_code=HTTPStatus.FOUND, headers={"Location": where, "Cache-Control": kept, **self._varies}
+        )
+
+
+def link_of(target: Target, *, signed: bool) -> Callable[[str], tuple[str, str]] | None:
+    """The function that gives an object's address at the bucket and its ``Cache-Control``; None where there is no bucket."""
+    if isinstance(target, FolderTarget):
+        return None
+    from infra.storage.s3_target import S3Target
+
+    assert isinstance(target, S3Target), "there are two kinds of target"
+    bucket = target
+    if signed:
+        # half of its life in a cache leaves the other half to use it
+        kept = f"private, max-age={_SIGNED_S // 2}"
+        return lambda key: (bucket.signed_url(key, seconds=_SIGNED_S), kept)
+    return lambda key: (bucket.public_url(key), "public, max-age=3600")
+
+
+def _is_plain(request: Request, path: str) -> bool:
+    segments = path.split("/")
+    return not _HIDDEN_BYTES.search(request.scope.get("raw_path") or b"") and all(map(_is_visible, segments))
 
 
 def _is_visible(segment: str) -> bool:
@@ -99,21 +172,17 @@ def _is_visible(segment: str) -> bool:
     return bool(segment) and not segment.startswith(".") and "\\" not in segment and "\x00" not in segment
 
 
-def _respond(request: Request, opened: Opened, key: str) -> Response:
+def _respond(request: Request, opened: Opened, key: str, varies: dict[str, str]) -> Response:
     etag, size_bytes = f'"{opened.etag}"', opened.size_bytes
-    headers = {
-        "ETag": etag,
-        "Cache-Control": cache_control(key),
-        "Accept-Ranges": "bytes",
-        "X-Content-Type-Options": "nosniff",
-    }
+    headers = {"ETag": etag, "Cache-Control": cache_control(key, request), "Accept-Ranges": "bytes", **varies}
     if _matches(request.headers.get("if-none-match"), etag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     headers["Content-Type"] = content_type(key)
     part = _part(request, size_bytes, etag)
     if part is None:
-        unsatisfiable = {"Content-Range": f"bytes */{size_bytes}", "Accept-Ranges": "bytes"}
-        return error(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "The range lies past the end.", unsatisfiable)
+        unsatisfiable = {"Content-Range": f"bytes */{size_bytes}", "Accept-Ranges": "bytes", **varies}
+        status = HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
+        return error(request.scope, status, "The range lies past the end.", headers=unsatisfiable)
     headers["Content-Length"] = str(part.length)
     if part.status == HTTPStatus.PARTIAL_CONTENT:
         headers["Content-Range"] = f"bytes {part.start}-{part.start + part.length - 1}/{size_bytes}"

@@ -244,15 +244,14 @@ def serve(
     to: Target = DEFAULT_TARGET,
     port: Annotated[
         int | None,
-        typer.Option(
-            "--port", min=1, max=65535, help="Port of 127.0.0.1. Default: ZARRMILL_PORT, which documents name."
-        ),
+        typer.Option("--port", min=1, max=65535, help="The port. Default: ZARRMILL_PORT, which documents name."),
     ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Serve a target to this machine, read-only.
+    """Serve a target over HTTP.
 
-    Answers on 127.0.0.1 until interrupted, at the addresses that the documents name.
+    Objects at the addresses that the documents name, and the API beside them. Answers on 127.0.0.1, or where
+    ZARRMILL_LISTEN says, until interrupted.
     """
     with boundary(verbose=verbose):
         from cli.serve import serve_target

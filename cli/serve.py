@@ -1,23 +1,37 @@
-"""``zarrmill serve``: what a target serves, alive on this machine."""
+"""``zarrmill serve``: what a target serves, and the state beside it, over HTTP."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
 import typer
 
-from cli.runtime import prepare
+from cli.runtime import has_state, prepare
 from contract.errors import Refused
 from contract.layout import CATALOG_KEY
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Engine
+
+    from infra.settings import Settings
+    from infra.storage.protocol import Target
+
 __all__ = ["serve_target"]
+
+_CONNECTIONS: Final = 8
+_STATEMENT_S: Final = 10.0
 
 
 def serve_target(to: str, *, port: int | None, verbose: bool) -> None:
-    """Answer on 127.0.0.1 until interrupted.
+    """Answer until interrupted.
 
     Raises
     ------
     Refused
-        There is no such folder or bucket, or the port is taken.
+        There is no such folder or bucket, the port is taken, or the database cannot be used.
     """
     settings = prepare(verbose=verbose, uses_home=False)
     from infra.storage import open_target
@@ -29,25 +43,68 @@ def serve_target(to: str, *, port: int | None, verbose: bool) -> None:
         raise Refused(f"{target.url} is no folder; convert something to it first, or name another one with --to")
     if not is_folder:
         target.etag(CATALOG_KEY)  # so that a wrong bucket or key is told now, and not by every request
-    _free(at)
+    _free(settings.listen, at)
+    with _state(settings) as engine:
+        typer.echo(f"serving {target.url} at http://{_shown(settings.listen)}:{at}/catalog.json; Ctrl-C ends it")
+        if is_folder and at != settings.port:
+            typer.echo(f"the documents name port {settings.port}, so their links will not lead here", err=True)
+        if engine is None:
+            typer.echo("there is no state yet, so only objects and schemas are served", err=True)
+        _answer(target, settings, engine, at, verbose=verbose)
+
+
+def _answer(target: Target, settings: Settings, engine: Engine | None, port: int, *, verbose: bool) -> None:
     import uvicorn
 
     from api.app import create_app
 
-    typer.echo(f"serving {target.url} at http://127.0.0.1:{at}/catalog.json; Ctrl-C ends it")
-    if is_folder and at != settings.port:
-        typer.echo(f"the documents name port {settings.port}, so their links will not lead here", err=True)
-    level = "info" if verbose else "warning"
-    uvicorn.run(create_app(target, settings), host="127.0.0.1", port=at, log_level=level, access_log=verbose)
+    uvicorn.run(
+        create_app(target, settings, engine),
+        host=settings.listen,
+        port=port,
+        log_level="info" if verbose else "warning",
+        access_log=verbose,
+        proxy_headers=False,  # the application has its own, for the proxies that settings name
+        # beyond the requests that are answered, so many connections may wait or be told to come again
+        limit_concurrency=settings.requests_at_once * 4 + 64,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=10,
+        server_header=False,
+    )
 
 
-def _free(port: int) -> None:
+@contextmanager
+def _state(settings: Settings) -> Iterator[Engine | None]:
+    """The state, for as long as the server runs; None when there is none."""
+    if not has_state(settings):
+        yield None
+        return
+    from db.migrate import upgrade
+    from infra.database import engine
+    from infra.services import database
+
+    with database(settings) as url:
+        upgrade(url)
+        made = engine(url, pool_size=_CONNECTIONS, longest_statement_s=_STATEMENT_S)
+        try:
+            yield made
+        finally:
+            made.dispose()
+
+
+def _shown(listen: str) -> str:
+    if listen in {"0.0.0.0", "::"}:  # noqa: S104 it is compared and not bound here
+        return "127.0.0.1"
+    return f"[{listen}]" if ":" in listen else listen
+
+
+def _free(host: str, port: int) -> None:
     """Refuse a port on which something answers: uvicorn would end with a bare line in the log."""
     import socket
 
-    with socket.socket() as probe:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((host, port))
         except OSError as error:
             raise Refused(f"port {port} cannot be used: {error.strerror}; name another one with --port") from error

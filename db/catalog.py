@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from db.verdicts import STANDING
+from db.listing import HAS_ZARR, LISTED
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from sqlalchemy import Connection
 
-__all__ = ["CatalogFacts", "catalog_rows"]
+__all__ = ["CatalogFacts", "catalog_rows", "reported_ids"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogFacts:
     """A catalog row without its address.
 
-    ``recording_count`` counts stores and failures, ``recordings_unavailable`` failures; the duration is in seconds. The verdict is
-    None unless it is about all that is published now.
+    ``recording_count`` counts stores and failures, ``recordings_unavailable`` failures; the duration is in seconds. Of a
+    dataset that only other converters reported these are None. The verdict is None unless it is about what is published now.
     """
 
     dataset_id: str
@@ -32,27 +32,21 @@ class CatalogFacts:
     modalities: tuple[str, ...]
     subject_count: int | None
     store_count: int
-    recording_count: int
-    recordings_unavailable: int
-    total_recording_duration: float
+    recording_count: int | None
+    recordings_unavailable: int | None
+    total_recording_duration: float | None
     zarr_converted_at: datetime
-    zarr_source_commit: str
+    zarr_source_commit: str | None
     zarr_errors: int | None
     zarr_verify_status: str | None
     zarr_verified_at: datetime | None
 
 
-_ROWS = text(f"""
-    SELECT d.*, v.status AS verify_status, v.verified_at
-    FROM datasets d
-    LEFT JOIN {STANDING} v ON true
-    WHERE d.target = :target AND d.active AND d.visibility = 'public' AND d.status = 'ready' AND d.store_count > 0
-    ORDER BY d.dataset_id
-""")
+_ROWS = text(f"SELECT listed.* FROM ({LISTED}) listed WHERE {HAS_ZARR} ORDER BY dataset_id")
 
 
 def catalog_rows(c: Connection, *, target: str) -> list[CatalogFacts]:
-    """The public, active datasets that are ready and have a store, by id. One that reconverts stays."""
+    """The public, active datasets that are ready and have a store, by id. One of ours that reconverts stays."""
     return [
         CatalogFacts(
             dataset_id=row.dataset_id,
@@ -62,8 +56,8 @@ def catalog_rows(c: Connection, *, target: str) -> list[CatalogFacts]:
             modalities=tuple(row.modalities),
             subject_count=row.subject_count,
             store_count=row.store_count,
-            recording_count=row.store_count + row.failure_count,
-            recordings_unavailable=row.failure_count,
+            recording_count=None if row.is_reported else row.store_count + row.failure_count,
+            recordings_unavailable=None if row.is_reported else row.failure_count,
             total_recording_duration=row.duration_s,
             zarr_converted_at=row.converted_at,
             zarr_source_commit=row.source_commit,
@@ -73,3 +67,8 @@ def catalog_rows(c: Connection, *, target: str) -> list[CatalogFacts]:
         )
         for row in c.execute(_ROWS, {"target": target})
     ]
+
+
+def reported_ids(c: Connection, *, target: str) -> set[str]:
+    """The datasets at a target of which another converter reported, whatever it said."""
+    return set(c.scalars(text("SELECT dataset_id FROM received WHERE target = :target"), {"target": target}))

@@ -31,6 +31,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from db.base import Base, Count, DatasetKey, Flag, Json, Key, Moment, Path, RunKey
 from db.bookkeeping import Callback, Contender, Document, Host, Reservation, StoreVerdict, Sweep, Verdict
 from db.service_tables import Alarm, Approval, FlowRun, OperatorAction, Pause, Policy, Request
+from db.webhook_tables import Received
 
 __all__ = [
     "Alarm",
@@ -48,6 +49,7 @@ __all__ = [
     "OperatorAction",
     "Pause",
     "Policy",
+    "Received",
     "Recording",
     "Request",
     "Reservation",
@@ -179,6 +181,9 @@ class Recording(Base):
         UniqueConstraint("dataset_pk", "path"),
         UniqueConstraint("pk", "served_source"),
         Index(None, "dataset_pk", "zarr"),
+        # questions over HTTP for one state or one code of a dataset, without looking at its other recordings
+        Index("ix_recordings_failed", "dataset_pk", "code", "path", postgresql_where=text("due = 'failed'")),
+        Index("ix_recordings_due", "dataset_pk", "path", postgresql_where=text("due IN ('pending', 'converting')")),
         Index("ix_recordings_claimed", "attempt_id", unique=True, postgresql_where=text("attempt_id IS NOT NULL")),
         ForeignKeyConstraint(
             ["pk", "served_source"],

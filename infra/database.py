@@ -41,16 +41,20 @@ def normalise_url(url: str) -> str:
     return parsed.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
 
 
-def engine(url: str, *, pool_size: int = 2) -> Engine:
+def engine(url: str, *, pool_size: int = 2, longest_statement_s: float | None = None) -> Engine:
     """An engine whose sessions speak UTC; connections are checked before use, parameters never shown in errors.
 
-    ``pool_size`` connections are kept and as many again made when needed. The caller disposes of it.
+    ``pool_size`` connections are kept and as many again made when needed. A statement that takes longer than
+    ``longest_statement_s`` is ended by the server. The caller disposes of it.
     """
+    options = "-c timezone=UTC"
+    if longest_statement_s is not None:
+        options += f" -c statement_timeout={int(longest_statement_s * 1000)}"
     return create_engine(
         normalise_url(url),
         pool_size=pool_size,
         max_overflow=pool_size + 2,
         pool_pre_ping=True,
         hide_parameters=True,
-        connect_args={"connect_timeout": 10, "application_name": "zarrmill", "options": "-c timezone=UTC"},
+        connect_args={"connect_timeout": 10, "application_name": "zarrmill", "options": options},
     )

@@ -15,6 +15,7 @@ from pydantic_settings import SettingsConfigDict
 from contract.errors import Refused
 from infra.database import normalise_url
 from infra.running_settings import RunningSettings
+from infra.serving_settings import ServingSettings
 from infra.sizes import parse_bytes
 
 __all__ = ["Settings", "inherited_environment", "load_settings", "unknown_variables"]
@@ -75,7 +76,7 @@ Seconds = Annotated[float, AfterValidator(_finite)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
 
 
-class Settings(RunningSettings):
+class Settings(RunningSettings, ServingSettings):
     """The settings of one command, checked and frozen. An empty variable counts as unset; secrets do not print."""
 
     model_config = SettingsConfigDict(
@@ -114,7 +115,7 @@ class Settings(RunningSettings):
         default=8321,
         ge=1,
         le=65535,
-        description="The port of 127.0.0.1 at which `zarrmill serve` answers, and which documents of folder targets name.",
+        description="The port at which `zarrmill serve` answers, and which documents of folder targets name.",
         examples=["8321"],
     )
     archive_name: Annotated[str, Field(min_length=1, max_length=100)] = Field(
@@ -263,7 +264,7 @@ class Settings(RunningSettings):
             url = self.database_url.get_secret_value()
             password = urlsplit(url).password
             given += [url] + ([password, unquote(password)] if password else [])
-        return given
+        return given + self.serving_secrets()
 
     @classmethod
     def variable(cls, field: str) -> str:

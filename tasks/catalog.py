@@ -14,7 +14,7 @@ from contract.errors import PreconditionFailed, PublishConflict, Refused
 from contract.layout import CATALOG_KEY, index_key
 from contract.times import utc_stamp
 from db import datasets, documents
-from db.catalog import catalog_rows
+from db.catalog import catalog_rows, reported_ids
 from tasks.publish.one_writer import one_writer
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def _rows(engine: Engine, target: Target, live: Stored | None) -> list[CatalogRo
     with engine.connect() as c:
         facts = catalog_rows(c, target=target.url)
         known = {dataset.dataset_id for dataset in datasets.list_datasets(c, target=target.url)}
+        known |= reported_ids(c, target=target.url)
     rows = [_row(target, row) for row in facts]
     former = _parsed(live)
     theirs = [row for row in former.datasets if row.dataset_id not in known] if former else []

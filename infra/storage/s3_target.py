@@ -16,6 +16,7 @@ from infra.storage.headers import cache_control
 from infra.storage.keys import AREA, segments_of, store_segments
 from infra.storage.protocol import Addresses, StandingObject, Stored
 from infra.storage.s3_connection import S3Access, connect
+from infra.storage.s3_links import signed_url
 from infra.storage.s3_store import S3Stores
 from infra.storage.s3_upload import Upload
 
@@ -106,6 +107,14 @@ class S3Target:
         if "." in self._bucket_name:  # no certificate covers such a name as part of a host
             return f"https://s3.{self._how.region}.amazonaws.com/{self._bucket_name}/"
         return f"https://{self._bucket_name}.s3.{self._how.region}.amazonaws.com/"
+
+    def public_url(self, key: str) -> str:
+        """The bucket's own address of an object."""
+        return f"{self._public_base()}{quote(self._key(key))}"
+
+    def signed_url(self, key: str, *, seconds: int) -> str:
+        """An address at which anybody may read the object for ``seconds``, also where the bucket is private."""
+        return signed_url(self._how, self._bucket_name, self._key(key), seconds=seconds)
 
     def prepare(self, *, public: bool = False) -> None:
         """Write, read and remove a small object, and learn whether the service decides conditions; see ``Target.prepare``."""

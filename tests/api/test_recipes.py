@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -13,9 +12,10 @@ from loopback import Answer, ask, running
 from signal_store import DATASET, GROUP, PATH, ZARR, put_index, put_version
 
 from api.app import create_app
+from infra.settings import Settings
 from infra.storage.folder import FolderTarget
 
-SETTINGS: Any = SimpleNamespace(archive_name="NEMAR", port=8321)
+SETTINGS = Settings()
 
 
 @pytest.fixture(scope="module")

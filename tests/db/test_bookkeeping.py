@@ -88,7 +88,9 @@ def test_the_catalog_lists_public_active_ready_datasets_with_stores(bench: Bench
         )
         [row] = catalog.catalog_rows(c, target=target)
         assert row.zarr_verify_status is None
-        status = verdicts.record(c, dataset=made["good"], source_commit="a" * 40, checked=5, mismatches=0)
+        status = verdicts.record(
+            c, dataset=made["good"], source_commit="a" * 40, checked=5, mismatches=0, stores=(3, 0, 0)
+        )
         [verified] = catalog.catalog_rows(c, target=target)
         found = datasets.find(c, dataset_id="xx000001", target=target)
     assert found is not None

@@ -55,6 +55,17 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
         "AWS_SESSION_TOKEN": f"{_SECRET}-of-session",
         "ZARRMILL_S3_CONCURRENCY": "4",
         "ZARRMILL_S3_TRIES": "3",
+        "ZARRMILL_ENVIRONMENT": "development",
+        "ZARRMILL_LISTEN": "10.0.0.5",
+        "ZARRMILL_CORS_ORIGINS": "https://example.org, https://*.example.org",
+        "ZARRMILL_TRUSTED_PROXIES": "10.0.0.0/8",
+        "ZARRMILL_REDIRECT": "signed",
+        "ZARRMILL_REQUESTS_PER_MINUTE": "60",
+        "ZARRMILL_OBJECT_REQUESTS_PER_MINUTE": "600",
+        "ZARRMILL_REQUESTS_AT_ONCE": "16",
+        "ZARRMILL_WEBHOOK_TOKEN": f"{_SECRET}-of-webhook",
+        "ZARRMILL_WEBHOOK_UNKNOWN": "refuse",
+        "ZARRMILL_ADMIN_TOKENS": f"ada:operate:{_SECRET}-of-ada, grafana:read:{_SECRET}-of-grafana",
     }
     assert set(given) == {Settings.variable(field) for field in Settings.model_fields}, "a setting is missing here"
     for name, value in given.items():
@@ -81,8 +92,12 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
     source = (settings.source_endpoint, settings.source_region, settings.source_anonymous)
     assert source == ("https://source.example.org", "eu-west-1", True)
     assert (settings.keep_history_days, settings.verify_workers) == (30, 3)
-    assert {"key-id", f"{_SECRET}-of-s3", f"{_SECRET}-of-session"} <= set(settings.secret_values())
-    assert _SECRET not in repr(settings)
+    assert (settings.listen, settings.redirect, settings.webhook_unknown) == ("10.0.0.5", "signed", "refuse")
+    assert settings.cors_origins == "https://example.org,https://*.example.org"
+    assert [(one.who, one.scope) for one in settings.operators()] == [("ada", "operate"), ("grafana", "read")]
+    secrets = {f"{_SECRET}-of-{what}" for what in ("s3", "session", "webhook", "ada", "grafana")}
+    assert {"key-id", *secrets} <= set(settings.secret_values())
+    assert _SECRET not in repr(settings) + repr(settings.operators())
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
@@ -122,6 +137,19 @@ def test_any_usual_spelling_of_a_postgres_address_becomes_psycopg(monkeypatch: p
         ("ZARRMILL_CALLBACK_TOKEN", _SECRET, "ZARRMILL_CALLBACK_URL"),
         ("ZARRMILL_CONTRACT_HOST", "zarr.example.org", "https://"),
         ("ZARRMILL_ARCHIVE_NAME", "x" * 101, "ZARRMILL_ARCHIVE_NAME"),
+        ("ZARRMILL_ENVIRONMENT", "test", "production"),
+        ("ZARRMILL_LISTEN", "a b", "ZARRMILL_LISTEN"),
+        ("ZARRMILL_CORS_ORIGINS", "example.org", "https://*.example.org"),
+        ("ZARRMILL_CORS_ORIGINS", "*,https://example.org", "origins"),
+        ("ZARRMILL_TRUSTED_PROXIES", "proxy.example.org", "10.0.0.0/8"),
+        ("ZARRMILL_REDIRECT", "always", "signed"),
+        ("ZARRMILL_REQUESTS_PER_MINUTE", "0", "ZARRMILL_REQUESTS_PER_MINUTE"),
+        ("ZARRMILL_WEBHOOK_TOKEN", "changeme", "openssl"),
+        ("ZARRMILL_WEBHOOK_TOKEN", "a-long-random-token", "stands in examples"),
+        ("ZARRMILL_ADMIN_TOKENS", _SECRET, "name:read:token"),
+        ("ZARRMILL_ADMIN_TOKENS", f"ada:rule:{_SECRET}", "name:operate:token"),
+        ("ZARRMILL_ADMIN_TOKENS", "ada:operate:short", "16 characters"),
+        ("ZARRMILL_ADMIN_TOKENS", f"ada:operate:{_SECRET},bob:read:{_SECRET}", "two names"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_variable_and_never_shown_if_secret(
@@ -159,6 +187,14 @@ def test_secrets_do_not_print(monkeypatch: pytest.MonkeyPatch) -> None:
     for shown in (repr(settings), str(settings), str(settings.model_dump()), settings.model_dump_json()):
         assert _SECRET not in shown
     assert _SECRET in settings.secret_values()
+
+
+def test_a_token_of_the_examples_is_taken_in_development_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZARRMILL_ADMIN_TOKENS", "ada:operate:secret")
+    with pytest.raises(Refused, match="ZARRMILL_ENVIRONMENT=development"):
+        load_settings()
+    monkeypatch.setenv("ZARRMILL_ENVIRONMENT", "development")
+    assert [one.token for one in load_settings().operators()] == ["secret"]
 
 
 def test_settings_are_frozen_and_survive_a_process_border() -> None:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def running(app: FastAPI) -> Iterator[int]:
     """Serve ``app`` on 127.0.0.1 from a thread; the port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
+        server = uvicorn.Server(
+            uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", proxy_headers=False)
+        )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         deadline = time.monotonic() + 90

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from api.app import create_app
 from contract.errors import NotServed, Refused, StorageError, StorageUnavailable
 from contract.layout import events_key
 from contract.window import WindowAsked
+from infra.settings import Settings
 from infra.storage import open_target
 from infra.storage.folder import FolderTarget
 from infra.storage.protocol import Target
@@ -51,7 +51,7 @@ from tasks.read.recipe import recipe_for
 from tasks.read.store import StoreReading, read_consistently
 from tasks.read.window import blocks_of, read_window, select_in
 
-SETTINGS: Any = SimpleNamespace(archive_name="NEMAR", port=8321)
+SETTINGS = Settings()
 
 
 @dataclass
