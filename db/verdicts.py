@@ -50,10 +50,11 @@ STANDING = f"""
     LATERAL (
         SELECT n.status, n.verified_at
         FROM (SELECT * FROM verdicts WHERE dataset_pk = d.pk ORDER BY verified_at DESC, pk DESC LIMIT 1) n
-        WHERE n.index_etag IS NOT DISTINCT FROM d.index_etag AND NOT {_UNJUDGED}
+        WHERE n.index_etag IS NOT DISTINCT FROM d.index_etag AND (n.status = 'failed' OR NOT {_UNJUDGED})
     )
 """
-"""SQL to join to ``datasets d``: the dataset's last verdict, while it is about all that is published now; else no row."""
+"""SQL to join to ``datasets d``: the dataset's last verdict, while it is about the index that is published and, unless it has failed,
+about every published store as it is now; else no row."""
 
 HAS_ZARR = "(d.status = 'ready' AND COALESCE(d.store_count, 0) > 0)"
 """SQL over ``datasets d``: the dataset is ready and has a store (the filter ``has_zarr``)."""
@@ -65,7 +66,7 @@ HAS_ZARR_VERIFIED = f"({HAS_ZARR} AND EXISTS (SELECT FROM {STANDING} v WHERE v.s
 class FidelityVerdict:
     """What one sweep found. ``status``: verified, failed, or unverifiable when nothing could be checked.
 
-    ``stands``: it is about all that is published now.
+    ``stands``: it is about what is published now.
     """
 
     source_commit: str

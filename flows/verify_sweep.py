@@ -6,14 +6,14 @@ import logging
 import shutil
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from contract.errors import Refused, ZarrmillError
 from contract.layout import dataset_prefix, events_key
 from contract.redact import redact
-from db import datasets, documents, leases, store_verdicts, stores, verdicts
+from db import datasets, documents, leases, requests, store_verdicts, stores, verdicts
 from flows.stop import StopSignal
 from infra.storage import open_target
 from tasks.convert.scratch import WorkerScratch
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from infra.settings import Settings
     from tasks.verify.report import Found
 
-__all__ = ["DatasetSwept", "StoreSwept", "SweepRequest", "due_for_sweep", "verify_sweep"]
+__all__ = ["DatasetSwept", "StoreSwept", "SweepRequest", "answer_requests", "due_for_sweep", "verify_sweep"]
 
 _log = logging.getLogger("zarrmill.verify")
+_MOST_REQUESTS = 1000
 _REPLACED = "it was replaced, or a run holds the dataset"
 
 
@@ -138,6 +139,8 @@ def verify_sweep(
 ) -> tuple[DatasetSwept, ...]:
     """Compare stores with their sources and write verdicts; nothing else is written, at the target least of all.
 
+    Datasets whose verification was asked for come first, and are compared whole.
+
     As many stores are looked at side by side as ``ZARRMILL_VERIFY_WORKERS`` says. Whatever is wrong with a machine, a network
     or a source that does not answer gives no verdict: what was known before stands. When it is asked to stop, what is being
     compared is finished.
@@ -151,11 +154,51 @@ def verify_sweep(
     """
     stop = stop or StopSignal()
     swept: list[DatasetSwept] = []
+    if request.dataset_id is None:
+        swept += answer_requests(settings, engine, request, on_dataset=on_dataset, stop=stop)
+    seen = {(one.target, one.dataset_id) for one in swept}
     for dataset in _chosen(settings, engine, request):
         if stop.state != "go":
             break
-        swept.append(_sweep(settings, engine, dataset, request, stop))
-        on_dataset(swept[-1])
+        if (dataset.target, dataset.dataset_id) not in seen:
+            swept.append(_sweep(settings, engine, dataset, request, stop))
+            on_dataset(swept[-1])
+    return tuple(swept)
+
+
+def answer_requests(
+    settings: Settings,
+    engine: Engine,
+    request: SweepRequest,
+    *,
+    on_dataset: Callable[[DatasetSwept], None] = lambda _swept: None,
+    stop: StopSignal | None = None,
+) -> tuple[DatasetSwept, ...]:
+    """Compare every store of each dataset whose verification somebody asked for (``db.requests``), the first asked first.
+
+    A request whose dataset gets no verdict has failed, with the trouble; the daily sweep comes to the dataset all the same.
+    """
+    stop = stop or StopSignal()
+    swept: list[DatasetSwept] = []
+    url = None if request.target is None else open_target(request.target, settings).url
+    with engine.connect() as c:
+        asked = requests.next_due(c, work="verify", limit=_MOST_REQUESTS)
+    for one in asked:
+        if stop.state != "go" or url not in (None, one.target):
+            continue
+        with engine.begin() as c:
+            begun = requests.start(c, pk=one.pk)
+            dataset = datasets.find(c, dataset_id=one.dataset_id, target=one.target)
+            if begun is None or dataset is None:
+                continue
+            if dataset.published is None:
+                requests.refuse(c, pk=one.pk, error="The dataset is not published, so there is nothing to compare.")
+                continue
+        found = _sweep(settings, engine, dataset, replace(request, every=True), stop)
+        with engine.begin() as c:
+            requests.end(c, pk=one.pk, error=found.trouble)
+        swept.append(found)
+        on_dataset(found)
     return tuple(swept)
 
 
@@ -234,6 +277,7 @@ def _surroundings(
                 events_file=found.events_file,
                 place=place,
                 seed=request.seed,
+                thorough=request.every,
             ),
             scratch,
         )
@@ -319,13 +363,15 @@ def _store(engine: Engine, around: Surroundings, recording_id: int, path: str, f
 def _conclude(
     engine: Engine, dataset: Dataset, documents_found: Found, looked: list[StoreSwept], trouble: str | None
 ) -> DatasetSwept:
-    """Write the dataset's verdict once every published store has one."""
+    """Write the dataset's verdict once every published store has one, or as soon as something of it does not hold."""
     status = None
     assert dataset.published is not None
     with engine.begin() as c:
         tally = verdicts.tally(c, dataset=dataset)
         examples = (*documents_found.examples, *tally.examples)[:20]
-        if trouble is None and not tally.unjudged and not leases.is_live(c, dataset=dataset):
+        fails = tally.mismatches + documents_found.mismatches > 0
+        whole = not tally.unjudged and all(one.status is not None for one in looked)
+        if trouble is None and (whole or fails) and not leases.is_live(c, dataset=dataset):
             status = verdicts.record(
                 c,
                 dataset=dataset,
@@ -336,7 +382,7 @@ def _conclude(
                 stores=(tally.verified, tally.failed, tally.unverifiable),
                 index_etag=dataset.published.index_etag,
             )
-        if trouble is None and tally.unjudged:
+        if trouble is None and not whole:
             trouble = next((one.why for one in looked if one.status is None), "it was asked to stop")
         verdicts.note_sweep(c, dataset=dataset, unjudged=tally.unjudged, trouble=trouble)
     return DatasetSwept(

@@ -21,7 +21,7 @@ from sqlalchemy import Engine, text
 
 from api.app import create_app
 from contract.layout import store_key
-from db import datasets, verdicts
+from db import datasets, requests, verdicts
 from db.catalog import catalog_rows
 from db.store_verdicts import verdict_of
 from db.stores import pack_digests
@@ -174,6 +174,7 @@ def test_a_planted_corruption_is_found(planted: Planted, place: Place) -> None:
     swept = place.sweep(every=True)
     assert (swept.status, swept.trouble) == ("failed", None)
     failed = {one.path.rpartition(".")[0]: one for one in swept.stores if one.status == "failed"}
+    assert all(one.whole for one in swept.stores)
     assert path in failed
     assert set(failed) <= ({FIRST, SECOND} if path == FIRST else {path}), "the others are verified"
     assert planted.check in {example["check"] for example in failed[path].examples}
@@ -225,3 +226,17 @@ def test_trouble_gives_no_verdict(place: Place, origin: Origin) -> None:
     assert (swept.status, swept.stores) == (None, ())
     assert "does not exist" in (swept.trouble or "")
     assert place.catalog_status() == "verified", "what was known stands"
+
+
+def test_a_dataset_that_somebody_asks_for_is_compared_whole(place: Place) -> None:
+    with place.engine.begin() as c:
+        dataset = datasets.find(c, dataset_id=ID)
+        assert dataset is not None
+        asked = requests.ask(c, dataset_pk=dataset.pk, mode="verify", asked_by="a test").request
+    (swept,) = verify_sweep(place.settings, place.engine, SweepRequest())
+    assert [one.whole for one in swept.stores] == [True] * 3
+    with place.engine.connect() as c:
+        ended = requests.find(c, pk=asked.pk)
+    assert ended is not None
+    assert (ended.state, ended.error) == ("done", None)
+    assert verify_sweep(place.settings, place.engine, SweepRequest()) == ()
