@@ -10,9 +10,20 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer, Text, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, Count, DatasetKey, Key, Moment, RunKey
+from db.base import Base, Count, DatasetKey, Json, Key, Moment, Path, RunKey
 
-__all__ = ["Callback", "Contender", "Document", "Drain", "Host", "Reservation", "StoreVerdict", "Sweep", "Verdict"]
+__all__ = [
+    "Callback",
+    "Contender",
+    "Document",
+    "Drain",
+    "Host",
+    "KnownHeader",
+    "Reservation",
+    "StoreVerdict",
+    "Sweep",
+    "Verdict",
+]
 
 
 class Document(Base):
@@ -30,6 +41,16 @@ class Document(Base):
     adopted: Mapped[bytes | None]
     run_id: Mapped[UUID | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"))
     written_at: Mapped[Moment]
+
+
+class KnownHeader(Base):
+    """What the header of a recording says that its projection needs, by a hash over format and content ids."""
+
+    __tablename__ = "known_headers"
+    __table_args__ = (CheckConstraint("pg_column_size(header) < 16384", name="thin"),)
+    key: Mapped[Path] = mapped_column(primary_key=True)
+    header: Mapped[Json]
+    noted_at: Mapped[Moment]
 
 
 class Verdict(Base):

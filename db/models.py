@@ -29,7 +29,17 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, Count, DatasetKey, Flag, Json, Key, Moment, Path, RunKey
-from db.bookkeeping import Callback, Contender, Document, Host, Reservation, StoreVerdict, Sweep, Verdict
+from db.bookkeeping import (
+    Callback,
+    Contender,
+    Document,
+    Host,
+    KnownHeader,
+    Reservation,
+    StoreVerdict,
+    Sweep,
+    Verdict,
+)
 from db.service_tables import Alarm, Approval, FlowRun, OperatorAction, Pause, Policy, Request
 from db.webhook_tables import Received
 
@@ -46,6 +56,7 @@ __all__ = [
     "FlowRun",
     "Host",
     "Intent",
+    "KnownHeader",
     "OperatorAction",
     "Pause",
     "Policy",

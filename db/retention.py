@@ -44,15 +44,19 @@ _RUNS = text("""
 """)
 
 
+_HEADERS = text("DELETE FROM known_headers WHERE noted_at < zarrmill_now() - make_interval(days => :days)")
+
+
 def trim(c: Connection, *, dataset: Dataset, keep_days: int) -> Trimmed:
     """Remove the dataset's attempts, delivered callbacks and runs that ended more than ``keep_days`` days ago.
 
     Kept for ever: the last attempt at each recording, the attempt that made a served store, the runs of both, the last
-    run, and every callback that was not delivered. So ``why`` never becomes empty, and nothing that is owed is forgotten.
+    run, and every callback that was not delivered. Headers noted as long ago go too, of whatever dataset. So ``why`` never becomes empty, and nothing that is owed is forgotten.
     """
     values = {"dataset": dataset.pk, "days": keep_days}
     attempts = c.execute(_ATTEMPTS, values).rowcount
     callbacks = c.execute(_CALLBACKS, values).rowcount
+    c.execute(_HEADERS, {"days": keep_days})
     return Trimmed(attempts=attempts, callbacks=callbacks, runs=c.execute(_RUNS, values).rowcount)
 
 

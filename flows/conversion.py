@@ -213,13 +213,15 @@ def _convert(session: Session, client: Client, tally: Tally) -> None:
         learnt, took = learnt_kinds(c), durations(c)
     work = orders(
         session.settings,
+        session.engine,
         session.survey,
-        session.dataset,
         session.run,
+        dataset=session.dataset,
         planned=planned,
         due=due,
         learnt=learnt,
         took=took,
+        enough=lambda: _stop_word(session) is not None,
     )
 
     def tell(event: ProgressEvent) -> None:

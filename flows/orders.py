@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from contract.layout import store_url
@@ -10,19 +10,19 @@ from contract.store import Provenance
 from contract.times import utc_stamp
 from db.durations import recent_durations
 from db.measurements import recent_ratios
+from flows.headers import headers
 from flows.survey import current_versions
 from tasks.convert.order import ConversionOrder, Fingerprint
 from tasks.formats import load
 from tasks.formats.protocol import Route
 from tasks.plan.duration import NOTHING_TOOK, expected_s
-from tasks.plan.header import header_at_source
 from tasks.plan.learning import learn
 from tasks.plan.projection import NOTHING_LEARNT, project
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Engine
 
     from db.datasets import Dataset
     from db.durations import KindTook
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from flows.survey import Survey
     from infra.settings import Settings
     from tasks.bids.recording import DiscoveredRecording
+    from tasks.formats.protocol import Header
     from tasks.plan.learning import Learnt
     from tasks.plan.planned import PlannedRecording
     from tasks.plan.projection import Projection
@@ -51,26 +52,31 @@ def durations(c: Connection) -> Mapping[tuple[str, str], KindTook]:
 
 
 def projection_of(
-    surveyed: Survey, recording: DiscoveredRecording, learnt: Mapping[tuple[str, str], Learnt] = NOTHING_LEARNT
+    surveyed: Survey,
+    recording: DiscoveredRecording,
+    header: Header | None,
+    learnt: Mapping[tuple[str, str], Learnt] = NOTHING_LEARNT,
 ) -> Projection:
-    """What one recording's conversion will need, from its header where that can be read where it lies."""
-    one = load()[recording.format]
+    """What one recording's conversion will need, from its header where that is known."""
     size_bytes = recording.size_bytes if recording.size_known else 0
-    header = header_at_source(surveyed.source, one, recording)
     fetched = surveyed.source.copied_bytes(recording.inputs())
-    return project(one, header, size_bytes, recording.modality, fetched_bytes=fetched, learnt=learnt)
+    return project(
+        load()[recording.format], header, size_bytes, recording.modality, fetched_bytes=fetched, learnt=learnt
+    )
 
 
 def orders(
     settings: Settings,
+    engine: Engine,
     surveyed: Survey,
-    dataset: Dataset,
     run: Run,
     *,
+    dataset: Dataset,
     planned: Iterable[PlannedRecording],
     due: Iterable[RecordingState],
     learnt: Mapping[tuple[str, str], Learnt] = NOTHING_LEARNT,
     took: Mapping[tuple[str, str], KindTook] = NOTHING_TOOK,
+    enough: Callable[[], bool] = lambda: False,
 ) -> Iterator[ConversionOrder]:
     """One order for each recording that is due now, with an attempt id of its own.
 
@@ -82,14 +88,16 @@ def orders(
         Pending recordings as the database knows them, after the plan was applied.
     learnt, took
         What ``learnt_kinds`` and ``durations`` gave.
+    enough
+        Whether no more headers are to be asked for, because the run is to stop.
     """
     ids = {state.path: state.id for state in due}
     base = surveyed.target.addresses(dataset.dataset_id).contract_base
-    for one in planned:
-        recording = one.recording
-        if recording.path not in ids:
-            continue
-        needs = projection_of(surveyed, recording, learnt)
+    wanted = {one.recording.path: one for one in planned if one.recording.path in ids}
+    found = headers(engine, surveyed.source, (one.recording for one in wanted.values()), enough=enough)
+    for recording, header in found:
+        one = wanted[recording.path]
+        needs = projection_of(surveyed, recording, header, learnt)
         yield ConversionOrder(
             attempt_id=uuid4(),
             recording_id=ids[recording.path],
@@ -101,16 +109,23 @@ def orders(
             fingerprint=_fingerprint(one.fingerprint, run.versions),
             provenance=provenance_of(surveyed, dataset, store_url(base, recording.zarr)),
             target=surveyed.target.url,
-            route=needs.route,
-            projected_bytes=needs.projected_bytes,
-            permitted_bytes=needs.projected_bytes,
-            floor_bytes=needs.floor_bytes,
-            scratch_bytes=needs.scratch_bytes,
+            **_charged(needs),
             fetched_bytes=surveyed.source.copied_bytes(recording.inputs()),
             expected_s=expected_s((recording.format, needs.route.value), recording.size_bytes, took),
             timeout_s=settings.recording_timeout_s,
             updated_utc=utc_stamp(run.started_at),
         )
+
+
+def _charged(needs: Projection) -> dict[str, Any]:
+    """The fields of an order that a projection decides; what is permitted is what is charged."""
+    return {
+        "route": needs.route,
+        "projected_bytes": needs.projected_bytes,
+        "permitted_bytes": needs.projected_bytes,
+        "floor_bytes": needs.floor_bytes,
+        "scratch_bytes": needs.scratch_bytes,
+    }
 
 
 def _fingerprint(source: str, versions: Versions) -> Fingerprint:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from contract.times import utc_stamp
 from db import leases, recordings
 from db.migrate import upgrade
+from flows.headers import headers
 from flows.orders import learnt_kinds, projection_of
 from flows.request import Preview, PreviewRow
 from flows.survey import make_plan, survey
@@ -19,15 +20,15 @@ from tasks.publish.dataset import is_current
 from tasks.publish.edition import Edition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from sqlalchemy import Engine
 
     from flows.request import ReconvertRequest
     from flows.survey import Survey
     from infra.settings import Settings
-    from tasks.plan.learning import Learnt
     from tasks.plan.planned import Plan, PlannedRecording
+    from tasks.plan.projection import Projection
 
 __all__ = ["documents_are_current", "opened_database", "preview"]
 
@@ -61,13 +62,18 @@ def preview(settings: Settings, request: ReconvertRequest) -> Preview:
         standing = _standing(engine, surveyed)
         with engine.connect() as c:
             learnt = learnt_kinds(c)
+        due = (one.recording for one in planned.of(PlannedAction.CONVERT))
+        needs = {
+            recording.path: projection_of(surveyed, recording, header, learnt)
+            for recording, header in headers(engine, surveyed.source, due)
+        }
         return Preview(
             dataset_id=surveyed.choice.dataset_id,
             is_new=surveyed.choice.registered is None,
             source=surveyed.source.url,
             target=surveyed.target.url,
             source_commit=surveyed.commit,
-            rows=tuple(_preview_row(surveyed, one, standing, learnt) for one in planned.recordings),
+            rows=tuple(_preview_row(one, standing, needs.get(one.recording.path)) for one in planned.recordings),
             dropped=planned.dropped,
             documents_current=documents_are_current(engine, surveyed, planned),
             notes=surveyed.notes,
@@ -84,10 +90,7 @@ def _standing(engine: Engine, surveyed: Survey) -> dict[str, str]:
     return {state.path: word.value for state in states if (word := state.code or state.reason) is not None}
 
 
-def _preview_row(
-    surveyed: Survey, one: PlannedRecording, standing: dict[str, str], learnt: Mapping[tuple[str, str], Learnt]
-) -> PreviewRow:
-    needs = projection_of(surveyed, one.recording, learnt) if one.action is PlannedAction.CONVERT else None
+def _preview_row(one: PlannedRecording, standing: dict[str, str], needs: Projection | None) -> PreviewRow:
     return PreviewRow(
         path=one.recording.path,
         action=one.action.value,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["BrainVision", "signal_file"]
 
 _MAX_HEADER_BYTES = 4 * 1024**2
+_MAX_ASKED_BYTES = 1024**2
 
 
 class BrainVision:
@@ -68,6 +69,14 @@ class BrainVision:
             copied_bytes=size * SAMPLE_TYPES[kind].copy_width // SAMPLE_TYPES[kind].width if other else 0,
             notes=_pauses(primary, common),
         )
+
+    def start_bytes(self, path: str, size_bytes: int, start: bytes) -> int | None:
+        """The .vhdr; of the others only the size counts. None for samples as text, which are counted by their lines."""
+        if not path.lower().endswith(".vhdr"):
+            return 0
+        if len(start) < size_bytes:
+            return size_bytes if size_bytes <= _MAX_ASKED_BYTES else None
+        return None if b"dataformat=ascii" in start.lower().replace(b" ", b"") else size_bytes
 
     def route(self, header: Header) -> Route:  # noqa: ARG002 - one route whatever the header says
         """Streamed."""

@@ -14,9 +14,10 @@ from tasks.formats.protocol import Header
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ANNOTATION_LABELS", "EdfSignal", "read_header", "readable"]
+__all__ = ["ANNOTATION_LABELS", "EdfSignal", "header_bytes", "read_header", "readable"]
 
 _MAX_SIGNALS = 4096
+_USUAL_BYTES = 256 * (1 + 128)  # asked for at first: hardly any cap has more channels
 ANNOTATION_LABELS = frozenset({"EDF Annotations", "BDF Annotations"})
 _NO_START = ("its start date or time cannot be understood; metadata shows 1985 or midnight in its place",)
 _WIDTHS = (16, 80, 8, 8, 8, 8, 8, 80, 8, 32)  # label transducer unit pmin pmax dmin dmax prefilter samples reserved
@@ -87,6 +88,20 @@ def read_header(path: Path, *, sample_width: int) -> Header:
         copied_bytes=0 if plain is None else raw.size,
         notes=_left_over(raw, held, n_records) + (_NO_START if plain is not None and plain.start_unknown else ()),
     )
+
+
+def header_bytes(size_bytes: int, start: bytes) -> int | None:
+    """How long the header of a file that begins like this is; a guess while the number of signals is not known.
+
+    None for a file that is no EDF or BDF file, or has more signals than any.
+    """
+    if len(start) < 256:
+        return min(size_bytes, _USUAL_BYTES)
+    try:
+        count = int(_number(start[252:256]))
+    except ValueError:
+        return None
+    return min(size_bytes, 256 * (1 + count)) if 0 <= count <= _MAX_SIGNALS else None
 
 
 def readable(primary: Path, work: Path, header: Header) -> Path:

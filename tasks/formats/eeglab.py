@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Eeglab"]
 
 _FDT_SAMPLE_BYTES = 4
+_MAX_ASKED_BYTES = 1024**2
 
 
 class Eeglab:
@@ -60,6 +61,12 @@ class Eeglab:
             rates_hz=(rate_hz,),
             sample_bytes=fields.sample_bytes,
         )
+
+    def start_bytes(self, path: str, size_bytes: int, start: bytes) -> int | None:  # noqa: ARG002 - of the Protocol
+        """A .set of up to 1 MiB, as one is whose samples lie in a .fdt; of that only the size counts."""
+        if not path.lower().endswith(".set"):
+            return 0
+        return size_bytes if size_bytes <= _MAX_ASKED_BYTES else None
 
     @staticmethod
     def _matrix_shape(primary: Path, matrix: tuple[int, ...]) -> tuple[int, int]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["ENTRY_POINT_GROUP", "Header", "NativeGroup", "RecordingFormat", "Route"]
+__all__ = ["ENTRY_POINT_GROUP", "Header", "NativeGroup", "ReadsStarts", "RecordingFormat", "Route"]
 
 ENTRY_POINT_GROUP = "zarrmill.formats"
 
@@ -150,5 +150,31 @@ class RecordingFormat(Protocol):
 
         The source is never changed. Where its reader wants another name, ``work`` gets links; where it refuses the
         bytes of a sound recording, a copy that says the same.
+        """
+        ...
+
+
+@runtime_checkable
+class ReadsStarts(Protocol):
+    """A format whose ``header`` needs no more than the sizes of a recording's files and the first bytes of some.
+
+    Such a header can be had from a bucket by a request or two.
+    """
+
+    def start_bytes(self, path: str, size_bytes: int, start: bytes) -> int | None:
+        """How many of its first bytes ``header`` must find in a file of the recording.
+
+        Asked again with what came, until that is enough; the rest of the file may then be zeros.
+
+        Parameters
+        ----------
+        path
+            A member or a companion.
+        start
+            Its first bytes, as far as they are known; empty at first.
+
+        Returns
+        -------
+        0 where only the size counts; None where too much would have to be read.
         """
         ...

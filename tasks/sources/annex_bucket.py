@@ -63,6 +63,14 @@ class AnnexBucket:
         """The content of a sidecar, verified; fetched once while it is kept. See ``KeyStore.read``."""
         return self._small.get(key, lambda: self._read(key))
 
+    def start(self, key: str, length: int) -> bytes | None:
+        """The first bytes of the one object of a key, not verified; None where there is none. See ``KeyStore.start``."""
+        size = key_size_bytes(key)
+        if size is None or not min(length, size):
+            return None if size is None else b""
+        with answering(key):
+            return self._bucket.read_range(self._objects + _named(key), 0, min(length, size))
+
     def _download(self, key: str, path: Path, before: Callable[[], None] | None) -> None:
         name, size = _named(key), key_size_bytes(key)
         [found] = self._bucket.download([Piece(key=self._objects + name, size_bytes=size)], path, before=before)

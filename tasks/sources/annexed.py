@@ -38,6 +38,10 @@ class KeyStore(Protocol):
         """The content of a sidecar, verified. Raises as ``fetch``, and OSError when it is too long for one."""
         ...
 
+    def start(self, key: str, length: int) -> bytes | None:
+        """The first bytes of the content, not verified; None where they cannot be had by one request."""
+        ...
+
 
 class Annexed:
     """Content by key.
@@ -112,6 +116,20 @@ class Annexed:
         if self._store is None or not is_key(key):
             raise _missing(name)
         return self._store.read(key)
+
+    @property
+    def has_store(self) -> bool:
+        """Whether there is a store to ask for what the annex here does not hold."""
+        return self._store is not None
+
+    def start(self, key: str, length: int, *, name: str) -> bytes | None:
+        """The first bytes of the content, from wherever it is; None where they cannot be had by one request."""
+        found = self.local(key)
+        if found is not None:
+            self._check_size(key, found, name)
+            with found.open("rb") as file:
+                return file.read(length)
+        return None if self._store is None or not is_key(key) else self._store.start(key, length)
 
     def is_copied(self, key: str) -> bool:
         """Whether ``fetch`` would copy the content instead of linking to it."""

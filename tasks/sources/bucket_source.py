@@ -91,9 +91,29 @@ class BucketSource:
         except (StorageError, SourceChanged) as error:
             raise OSError(str(error)) from error
 
+    asks_a_service = True
+
     def header_folder(self, inputs: Mapping[str, str], scratch: Path) -> Path | None:  # noqa: ARG002 - of the Protocol
-        """None: every header would be a download."""
+        """None: every file would be a download."""
         return None
+
+    def start(self, path: str, content_id: str, length: int) -> bytes | None:
+        """The first bytes of the object, if it is still the one that was listed. See ``Source.start``."""
+        etag, size = _etag_and_size(path, content_id)
+        if not min(length, size):
+            return b""
+        with answering(printable(path)):
+            version = self._version(path, etag)
+            found = self._bucket.read_range(
+                self._prefix + check_relative(path),
+                0,
+                min(length, size),
+                etag=etag if version is None else None,
+                version=version,
+            )
+        if found is None:
+            raise _gone(path)
+        return found
 
     def copied_bytes(self, paths: Iterable[str]) -> int:
         """All of them."""

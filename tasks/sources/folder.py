@@ -109,6 +109,21 @@ class FolderSource:
         """The folder itself, unless content of these files has to be fetched."""
         return None if any(self._is_elsewhere(self._walk()[0][path]) for path in inputs) else self._root
 
+    @property
+    def asks_a_service(self) -> bool:
+        """Whether there is an annex elsewhere."""
+        return self._annexed.has_store
+
+    def start(self, path: str, content_id: str, length: int) -> bytes | None:  # noqa: ARG002 - of the Protocol
+        """Of the file, or of annexed content elsewhere. See ``Source.start``."""
+        entry = self._entry(path, hash_signals=False)
+        if self._is_elsewhere(entry):
+            return self._annexed.start(entry.content_id.removeprefix("annex:"), length, name=printable(path))
+        if entry.absent is not None:
+            return None
+        with (self._root / path).open("rb") as file:
+            return file.read(length)
+
     def copied_bytes(self, paths: Iterable[str]) -> int:
         """Bytes of annexed content that is not here; everything else is linked to."""
         entries = [self._walk()[0][path] for path in paths]

@@ -140,6 +140,20 @@ class GitSource:
         self.fetch(inputs, scratch)
         return scratch
 
+    @property
+    def asks_a_service(self) -> bool:
+        """Whether there is an annex elsewhere."""
+        return self._annexed.has_store
+
+    def start(self, path: str, content_id: str, length: int) -> bytes | None:
+        """Of a small blob, or of annexed content here or in the annex elsewhere. See ``Source.start``."""
+        kind, _, name = content_id.partition(":")
+        if kind == "annex":
+            return self._annexed.start(name, length, name=printable(path))
+        if kind != "git" or (self.tree()[path].size_bytes or 0) > _HEADER_COPY_BYTES:
+            return None
+        return self._objects.read(name, limit_bytes=LONGEST_SIDECAR_BYTES)[:length]
+
     def copied_bytes(self, paths: Iterable[str]) -> int:
         """Bytes of blobs, and of annexed content that is not in the annex here."""
         return sum(self._copied(self.tree()[path]) for path in paths)

@@ -166,6 +166,23 @@ class Source(Protocol):
         """
         ...
 
+    @property
+    def asks_a_service(self) -> bool:
+        """Whether ``start`` may wait for a service, so that many files are best asked for side by side."""
+        ...
+
+    def start(self, path: str, content_id: str, length: int) -> bytes | None:
+        """The first ``length`` bytes of a file that is at least as long, by at most two requests; None where that cannot be.
+
+        They are not verified: good for an estimate, and for nothing that is published.
+
+        Raises
+        ------
+        SourceChanged, NotNow, RecordingFailed, OSError
+            As ``fetch``.
+        """
+        ...
+
     def copied_bytes(self, paths: Iterable[str]) -> int:
         """Bytes that ``fetch`` of these paths writes; what it links costs none."""
         ...
