@@ -51,8 +51,8 @@ def test_an_archive_of_commits_and_keys_is_kept_true(
     zarrmill = replace(zarrmill, settings={**zarrmill.settings, **s3.environment()})
     annex = ("--annex", f"s3://{s3.name}/xx000077", "--json")
 
-    def convert(*more: str) -> dict[str, object]:
-        return zarrmill.run("convert", archive, *annex, *more).summary
+    def convert(*more: str, code: int = 0) -> dict[str, object]:
+        return zarrmill.run("convert", archive, *annex, *more, code=code).summary
 
     def push() -> str:
         commit = commit_all(working)
@@ -83,7 +83,7 @@ def test_an_archive_of_commits_and_keys_is_kept_true(
     content = s3.get(key)
     s3.put(key, content[:100])
     push()
-    waiting = convert()
+    waiting = convert(code=5)
     assert (waiting["stores"], waiting["pending"], waiting["failures"]) == (3, 1, 0)
     [entry] = served.index["pending"]
     assert (entry["reason"], entry["attempts"]) == ("infra_failure", 0)
