@@ -21,6 +21,7 @@ from api.guard import Limits, Measured
 from api.metrics import Metrics
 from api.recipes import recipe_routes
 from api.service import Service
+from api.webhooks import webhook_routes
 from tasks.read.place import target_place
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def create_app(target: Target, settings: Settings, engine: Engine | None = None)
     )
     app.add_middleware(Measured, metrics=metrics)
     app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted_proxies)
-    for routes in (about_routes(service, metrics), dataset_routes(service)):
+    for routes in (about_routes(service, metrics), dataset_routes(service), webhook_routes(service)):
         app.include_router(routes)
     app.include_router(recipe_routes(target_place(target)), dependencies=[Depends(_public_only(service))])
     # last, because its last route takes every path

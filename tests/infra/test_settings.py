@@ -55,6 +55,7 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
         "AWS_SESSION_TOKEN": f"{_SECRET}-of-session",
         "ZARRMILL_S3_CONCURRENCY": "4",
         "ZARRMILL_S3_TRIES": "3",
+        "ZARRMILL_DATASETS_AT_A_TIME": "4",
         "ZARRMILL_ENVIRONMENT": "development",
         "ZARRMILL_LISTEN": "10.0.0.5",
         "ZARRMILL_CORS_ORIGINS": "https://example.org, https://*.example.org",
