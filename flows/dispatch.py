@@ -61,6 +61,7 @@ class Dispatch:
         self._no_more: set[int] = set()
         self._fetched: dict[UUID, None] = {}  # whose files have come and that has not begun, in that order
         self._drains: list[Drain] = []
+        self._fleet_is_known = False
 
     def add(self, order: ConversionOrder, *, alone: bool = False, is_second_try: bool = False) -> None:
         """Let a recording wait. Running out of memory counts against it on its second try, or when there is no more to be had."""
@@ -99,8 +100,8 @@ class Dispatch:
         }
 
     def place(self) -> None:
-        """Start what fits now, and fetch what will be next; nothing while the scheduler cannot be reached."""
-        if not self.fleet.is_reachable:
+        """Start what fits now, and fetch what will be next; nothing while nobody knows which workers are there."""
+        if not self._fleet_is_known or not self.fleet.is_reachable:
             return
         self._begin_fetched()
         placements = self.admission.place(time.monotonic())
@@ -246,11 +247,13 @@ class Dispatch:
 
     def refresh(self) -> list[InFlight]:
         """See who is there; the attempts on workers that left, which are still in flight."""
+        self._fleet_is_known = False
         try:
             change = self.fleet.refresh()
         except OSError as error:
             _LOG.warning("the Dask scheduler does not answer: %s", error or type(error).__name__)
             return []
+        self._fleet_is_known = True
         lost: list[InFlight] = []
         for worker in change.left:
             self.admission.remove_worker(worker.address)

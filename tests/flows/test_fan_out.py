@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from distributed import Client
 from fan_out_bench import MB, Shop, wait_until
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from contract.codes import FailureCode, PendingReason
 from infra.settings import Settings
@@ -157,3 +158,43 @@ def test_two_runs_share_a_host_without_taking_more_than_it_has(
         max(attempt.permitted_bytes for shop in shops for name in shop.steps for attempt in shop.attempts(name))
         == 400 * MB
     )
+
+
+def test_a_short_run_starts_before_the_long_one_beside_it_has_ended(
+    small_client: Client, bench_engine: Engine, tmp_path: Path
+) -> None:
+    """The last recordings of the long run end only once those of the short one have begun: without a share for it, both hang."""
+    long, short = (Shop.open(bench_engine, tmp_path / name) for name in ("long", "short"))
+    marks = {name: tmp_path / f"mark-{name}" for name in ("s1", "s2", "s3")}
+    wanted, begun = tmp_path / "wanted", tmp_path / "begun"
+    for number in range(SLOTS):
+        long.put(f"l{number:02}", {"do": "wait", "for": str(wanted), "mark": str(begun)})
+    for number in range(SLOTS, 10 * SLOTS):
+        long.put(f"l{number:02}", {"do": "sleep", "seconds": 0.3})
+    for number in range(10 * SLOTS, 11 * SLOTS):
+        long.put(f"l{number:02}", *({"do": "wait", "for": str(mark)} for mark in marks.values()))
+    for name, mark in marks.items():
+        short.put(name, {"do": "mark", "mark": str(mark)})
+    # in this order
+    seconds = {name: {"expected_s": float(100 - at), "timeout_s": 150.0} for at, name in enumerate(long.steps)}
+    outcomes: dict[str, set[str]] = {}
+
+    def convert(name: str, shop: Shop, **orders: dict[str, Any]) -> None:
+        run = shop.begin()
+        outcomes[name] = {report.outcome for report in shop.convert(small_client, run, **orders).values()}
+        shop.end(run)
+
+    def short_wants() -> bool:
+        with bench_engine.connect() as c:
+            return int(c.scalar(text("SELECT count(DISTINCT run_id) FROM contenders")) or 0) > 1
+
+    threads = [threading.Thread(target=convert, args=("long", long), kwargs=seconds)]
+    threads[0].start()
+    wait_until(begun.exists, 120)
+    threads.append(threading.Thread(target=convert, args=("short", short)))
+    threads[1].start()
+    wait_until(short_wants, 120)
+    wanted.touch()
+    for thread in threads:
+        thread.join(300)
+    assert outcomes == {"long": {"done"}, "short": {"done"}}
