@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.boundary import boundary
+from cli.installation import doctor, init, scheduler
 from cli.options import (
     DEFAULT_REBUILD_ON,
     DEFAULT_TARGET,
@@ -347,6 +348,7 @@ def clean(
 
 @app.command()
 def worker(
+    *,
     scheduler: Annotated[
         str | None,
         typer.Option("--scheduler", metavar="URL", help="The Dask scheduler. Default: ZARRMILL_DASK_ADDRESS."),
@@ -362,13 +364,20 @@ def worker(
     slots: Annotated[
         int | None, typer.Option("--slots", min=1, metavar="N", help="Conversions side by side. Default: one per core.")
     ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="What the scheduler calls it. Default: its address.")
+    ] = None,
     verbose: Verbose = False,
 ) -> None:
     """Start a worker that converts for a Dask scheduler."""
     with boundary(verbose=verbose):
         from cli.worker import run_worker
 
-        run_worker(scheduler, memory=memory, scratch=scratch, slots=slots, verbose=verbose)
+        run_worker(scheduler, memory=memory, scratch=scratch, slots=slots, name=name, verbose=verbose)
+
+
+for _command in (init, doctor, scheduler):
+    app.command()(_command)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -43,7 +44,9 @@ class FleetWorker:
     @property
     def is_surely_gone(self) -> bool:
         """Whether the process ran on this host and is gone. False may mean that nobody here can know."""
-        return self.identity.host == host_key() and process_is_gone(self.identity.pid, self.identity.started)
+        # by both names: containers without a limit of their own share the machine's memory, but not its process numbers
+        is_here = (self.identity.host, self.identity.host_name) == (host_key(), socket.gethostname())
+        return is_here and process_is_gone(self.identity.pid, self.identity.started)
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,7 +193,7 @@ def _opening(
         source=dataset.source, target=dataset.target, dataset_id=dataset.dataset_id, annex=dataset.annex
     )
     surveyed = survey(settings, engine, request)
-    surveyed.target.prepare()
+    is_open = surveyed.target.prepare()
     return Opening(
         settings=settings,
         engine=engine,
@@ -203,6 +203,7 @@ def _opening(
         stop=stop,
         called=called,
         find_lost=find_lost,
+        is_open=is_open,
     )
 
 

@@ -73,11 +73,17 @@ def reconvert(
         planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)
         if documents_are_current(engine, surveyed, planned):
             return _unchanged(engine, surveyed, request, began)
-        _check_machine(settings, surveyed)
+        is_open = _check_machine(settings, surveyed)
         if recorded is None:
             services.check_prefect(settings)
         opening = Opening(
-            settings=settings, engine=engine, request=request, survey=surveyed, on_event=on_event, stop=stop
+            settings=settings,
+            engine=engine,
+            request=request,
+            survey=surveyed,
+            on_event=on_event,
+            stop=stop,
+            is_open=is_open,
         )
         with hold(opening) as session:
             summary = _with_servers(session, url, recorded)
@@ -101,13 +107,14 @@ def _opened(engine: Engine, surveyed: Survey) -> Survey:
     return replace(surveyed, choice=replace(surveyed.choice, registered=replace(registered, anonymous=True)))
 
 
-def _check_machine(settings: Settings, surveyed: Survey) -> None:
-    """Refuse what would stop the run half way, before it has begun."""
-    surveyed.target.prepare()
+def _check_machine(settings: Settings, surveyed: Survey) -> bool | None:
+    """Refuse what would stop the run half way, before it has begun. Whether anybody reads the target, as ``Target.prepare`` says."""
+    is_open = surveyed.target.prepare()
     try:
         private_folder(settings.scratch)
     except Refused as error:
         raise Refused(f"ZARRMILL_SCRATCH cannot be used: {error.sentence}", detail=error.detail) from error
+    return is_open
 
 
 def _with_servers(session: Session, database_url: str, recorded: Recorded | None) -> RunSummary:

@@ -49,6 +49,7 @@ class Opening:
     """What a run is opened with.
 
     ``called`` names the run in the history where that is no request's mode. ``find_lost`` is asked, once the dataset is held, which of its stores do not stand as they should; they are due again.
+    ``is_open`` is what an unsigned request just saw of the target; None where it saw nothing.
     """
 
     settings: Settings
@@ -59,6 +60,7 @@ class Opening:
     stop: StopSignal
     called: runs.Mode | None = None
     find_lost: Callable[[Dataset], Collection[LostStore]] = lambda _dataset: ()
+    is_open: bool | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,7 +99,7 @@ def hold(opening: Opening) -> Iterator[Session]:
         Another run holds the dataset.
     """
     with owning(Home(opening.settings.home)) as ownership:
-        dataset = _register(opening.engine, opening.survey, public=opening.request.public)
+        dataset = _register(opening.engine, opening.survey, is_open=opening.is_open)
         run = _acquire(opening, dataset, ownership)
         session: Session | None = None
         try:
@@ -112,7 +114,7 @@ def hold(opening: Opening) -> Iterator[Session]:
             _release(opening.engine, run)
 
 
-def _register(engine: Engine, surveyed: Survey, *, public: bool) -> Dataset:
+def _register(engine: Engine, surveyed: Survey, *, is_open: bool | None) -> Dataset:
     with engine.begin() as c:
         dataset = datasets.register(
             c,
@@ -122,9 +124,10 @@ def _register(engine: Engine, surveyed: Survey, *, public: bool) -> Dataset:
             annex=surveyed.source.address.annex,
         )
         datasets.set_facts(c, dataset=dataset, facts=surveyed.facts)
-        if public:
-            datasets.set_anonymous(c, dataset=dataset, anonymous=True)
-    return replace(dataset, facts=surveyed.facts, anonymous=public or dataset.anonymous)
+        anonymous = dataset.anonymous if is_open is None else is_open
+        if anonymous != dataset.anonymous:
+            datasets.set_anonymous(c, dataset=dataset, anonymous=anonymous)
+    return replace(dataset, facts=surveyed.facts, anonymous=anonymous)
 
 
 def _acquire(opening: Opening, dataset: Dataset, ownership: Ownership) -> Run:

@@ -25,6 +25,7 @@ from uuid import uuid4
 
 from contract.errors import Refused, ZarrmillError
 from contract.layout import CONVERSION_REVISION
+from infra.dask_security import check_reach, client_security
 from infra.home import Home, private_folder
 from infra.host import (
     host_key,
@@ -266,7 +267,7 @@ def cluster(
     """
     with ExitStack() as stack:
         if settings.dask_address is not None:
-            client = _client_of(settings.dask_address)
+            client = _client_of(settings, settings.dask_address)
         else:
             client = _client_of_our_own(
                 stack, settings, database_url, slots=workers, memory_bytes=memory_bytes, workers_lock=workers_lock
@@ -275,15 +276,17 @@ def cluster(
         yield client
 
 
-def _client_of(address: str) -> Client:
+def _client_of(settings: Settings, address: str) -> Client:
     """A client that waits a minute for its scheduler to come back; that it is there now is asked before, and quickly."""
     from distributed import Client
     from distributed.comm.addressing import get_address_host_port
 
+    check_reach(settings, address)
+    security = client_security(settings, address)
     try:
         with socket.create_connection(get_address_host_port(address), timeout=_ANSWERS_WITHIN_S):
             pass
-        return Client(address, set_as_default=False, timeout=_START_TIMEOUT_S)  # type: ignore[no-untyped-call]  # as above
+        return Client(address, set_as_default=False, timeout=_START_TIMEOUT_S, security=security)  # type: ignore[no-untyped-call]  # as above
     except OSError as error:
         raise Refused(
             f"the Dask scheduler {address} does not answer; start it, or unset ZARRMILL_DASK_ADDRESS",

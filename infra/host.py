@@ -146,14 +146,15 @@ def is_memory_backed(folder: Path) -> bool:
     return kind in _TMPFS_TYPES
 
 
-def host_key() -> str:
+def host_key(files: HostFiles = _HERE) -> str:
     """Name the pool of memory that this process draws from: boot id and memory cgroup.
 
     Two commands on one laptop get the same; two containers with limits of their own, or one host after a restart, do not.
     """
-    boot_id = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
-    group = next((str(folder) for folder in _limited_cgroups(_HERE)), "host")
-    namespace = (_PROC / "self/ns/cgroup").stat().st_ino if (_PROC / "self/ns/cgroup").exists() else 0
+    boot_id = (files.proc / "sys/kernel/random/boot_id").read_text().strip()
+    group = next(_limited_cgroups(files), "host")
+    own = files.proc / "self/ns/cgroup"
+    namespace = own.stat().st_ino if own.exists() else 0
     digest = hashlib.sha256(f"{group}:{namespace}".encode()).hexdigest()[:12]
     return f"{boot_id}:{digest}"
 
@@ -185,6 +186,11 @@ def _counter(path: Path, prefix: str) -> int:
 
 def _cgroup_folders(files: HostFiles) -> Iterator[tuple[int, Path]]:
     """(cgroup version, folder) of every memory cgroup from this process's own up to the root of the mount."""
+    yield from ((version, folder) for version, folder, _name in _named_cgroups(files))
+
+
+def _named_cgroups(files: HostFiles) -> Iterator[tuple[int, Path, str]]:
+    """The same, each with the name by which the kernel tells it from others, as far as it can be seen from here."""
     try:
         lines = (files.proc / "self/cgroup").read_text().splitlines()
     except OSError:
@@ -202,19 +208,21 @@ def _cgroup_folders(files: HostFiles) -> Iterator[tuple[int, Path]]:
             continue
         own = root / path.lstrip("/")
         # A container sees the host's path in /proc but its own group at the root of the mount.
-        folder = own if own.is_dir() else root
+        sees_own = own.is_dir()
+        folder = own if sees_own else root
         while True:
-            yield version, folder
+            # That root looks alike in every container; with version 1 only the path in /proc tells them apart.
+            yield version, folder, str(folder) if sees_own else path
             if folder == root or root not in folder.parents:
                 break
             folder = folder.parent
 
 
-def _limited_cgroups(files: HostFiles) -> Iterator[Path]:
-    for version, folder in _cgroup_folders(files):
+def _limited_cgroups(files: HostFiles) -> Iterator[str]:
+    for version, folder, name in _named_cgroups(files):
         limit = _number(folder / ("memory.max" if version == 2 else "memory.limit_in_bytes"))
         if limit is not None and limit < _UNLIMITED_BYTES:
-            yield folder
+            yield name
 
 
 def _cgroup_memory(files: HostFiles) -> Iterator[tuple[int, int]]:

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
@@ -21,6 +21,8 @@ from infra.sizes import parse_bytes
 __all__ = ["Settings", "inherited_environment", "load_settings", "unknown_variables"]
 
 _PREFIX = "ZARRMILL_"
+_PUBLISHED_SECRET: Final = "zarrmill-development"  # noqa: S105 - it is no secret
+"""What docker-compose.yml sets where nobody chose a secret; anybody can read it there."""
 
 
 def _size(value: object) -> object:
@@ -104,6 +106,29 @@ class Settings(RunningSettings, ServingSettings):
         default=None,
         description="The Dask scheduler whose workers convert. Unset: workers of our own for the length of a command.",
         examples=["tcp://10.0.0.5:8786"],
+    )
+    dask_tls_ca: Folder | None = Field(
+        default=None,
+        description="The certificates (PEM) that vouch for the others of a tls:// Dask cluster.",
+        examples=["/etc/zarrmill/ca.pem"],
+    )
+    dask_tls_cert: Folder | None = Field(
+        default=None,
+        description="The certificate (PEM) that this machine shows to a tls:// Dask cluster.",
+        examples=["/etc/zarrmill/cert.pem"],
+    )
+    dask_tls_key: Folder | None = Field(
+        default=None, description="The key of that certificate (PEM).", examples=["/etc/zarrmill/key.pem"]
+    )
+    dask_trusted_network: bool = Field(
+        default=False,
+        description="Whether nobody else reaches the network between Dask's processes, so that tcp:// is taken beyond this machine.",
+        examples=["true"],
+    )
+    environment: Literal["development", "production"] = Field(
+        default="production",
+        description="What this installation is for. Only in development are the published secrets of docker-compose.yml taken.",
+        examples=["production"],
     )
     prefect_api_url: WebAddress | None = Field(
         default=None,
@@ -248,6 +273,12 @@ class Settings(RunningSettings, ServingSettings):
                 "ZARRMILL_DASK_ADDRESS is set and ZARRMILL_DATABASE_URL is not, but workers on other machines cannot reach "
                 "the Postgres that zarrmill runs by itself. Name a Postgres that they reach in ZARRMILL_DATABASE_URL, or unset ZARRMILL_DASK_ADDRESS"
             )
+        self._check_dask_tls()
+        if self.environment != "development" and any(_PUBLISHED_SECRET in secret for secret in self.secret_values()):
+            raise ValueError(
+                "a secret of this installation is the one that docker-compose.yml publishes, and ZARRMILL_ENVIRONMENT is not development. "
+                "Choose secrets of your own (.env.example names them), or set ZARRMILL_ENVIRONMENT=development on a machine for trying things out"
+            )
         if self.callback_token is not None and self.callback_url is None:
             raise ValueError("ZARRMILL_CALLBACK_TOKEN is set and ZARRMILL_CALLBACK_URL is not. Set both, or neither")
         if (self.s3_access_key_id is None) != (self.s3_secret_access_key is None):
@@ -255,6 +286,18 @@ class Settings(RunningSettings, ServingSettings):
                 "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY belong together and one is unset. Set both, or neither"
             )
         return self
+
+    def _check_dask_tls(self) -> None:
+        given = [self.dask_tls_ca, self.dask_tls_cert, self.dask_tls_key]
+        if any(given) and not all(given):
+            raise ValueError(
+                "ZARRMILL_DASK_TLS_CA, ZARRMILL_DASK_TLS_CERT and ZARRMILL_DASK_TLS_KEY belong together and not all are set. Set all, or none"
+            )
+        if self.dask_address is not None and self.dask_address.startswith("tls://") and not all(given):
+            raise ValueError(
+                "ZARRMILL_DASK_ADDRESS begins with tls:// and nothing says which certificates to use. "
+                "Set ZARRMILL_DASK_TLS_CA, ZARRMILL_DASK_TLS_CERT and ZARRMILL_DASK_TLS_KEY"
+            )
 
     def secret_values(self) -> list[str]:
         """What must never be shown: for the log's filter, not for anything else."""

@@ -92,7 +92,7 @@ class FolderTarget:
         """Always: under a lock in the folder itself."""
         return True
 
-    def prepare(self, *, public: bool = False) -> None:
+    def prepare(self, *, public: bool = False) -> bool | None:
         """Make the folder, and write and remove a file in it; see ``Target.prepare``."""
         if public:
             raise Refused("--public is for s3:// targets: who can read a folder is up to its permissions.")
@@ -104,6 +104,7 @@ class FolderTarget:
             raise Refused(
                 f"The target {self.url} cannot be written: {error.strerror}. Make it writable, or name another with --to."
             ) from error
+        return None
 
     def read(self, key: str) -> Stored | None:
         """The object, or None when it definitely does not exist. A broken link, a file in the way and the like raise."""

@@ -72,8 +72,12 @@ class Target(Protocol):
         """The address fields for one dataset."""
         ...
 
-    def prepare(self, *, public: bool = False) -> None:
+    def prepare(self, *, public: bool = False) -> bool | None:
         """Make sure that the target can be written, and with ``public`` that anybody can read it without credentials.
+
+        Returns
+        -------
+        Whether an unsigned request could read what was written; None where that means nothing, or could not be found out.
 
         Raises
         ------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
@@ -12,8 +13,10 @@ from uuid import uuid4
 from contract.errors import PreconditionFailed, Refused, StorageDenied, StorageError
 from contract.layout import check_relative
 from infra.storage.bucket import Bucket, ObjectHead
+from infra.storage.bucket_setup import BucketSetup
 from infra.storage.headers import cache_control
 from infra.storage.keys import AREA, segments_of, store_segments
+from infra.storage.openness import Openness, look
 from infra.storage.protocol import Addresses, StandingObject, Stored
 from infra.storage.s3_connection import S3Access, connect
 from infra.storage.s3_links import signed_url
@@ -116,7 +119,7 @@ class S3Target:
         """An address at which anybody may read the object for ``seconds``, also where the bucket is private."""
         return signed_url(self._how, self._bucket_name, self._key(key), seconds=seconds)
 
-    def prepare(self, *, public: bool = False) -> None:
+    def prepare(self, *, public: bool = False) -> bool | None:
         """Write, read and remove a small object, and learn whether the service decides conditions; see ``Target.prepare``."""
         if not _can_be_named(self.addresses("xx000000").contract_base):
             raise Refused(
@@ -126,8 +129,7 @@ class S3Target:
         probe = self._probe_key()
         try:
             self._decides = self._probe(probe)
-            if public:
-                self._check_open(probe)
+            is_open = self._anybody_reads(probe, public=public)
         except StorageDenied as error:
             raise Refused(
                 f"The target {self.url} cannot be used: {error.sentence} It needs the rights to list the bucket, and to get, put "
@@ -142,6 +144,7 @@ class S3Target:
                 "so only installations that share this Postgres may publish there",
                 self.url,
             )
+        return is_open
 
     @property
     def decides_conditions(self) -> bool:
@@ -178,26 +181,44 @@ class S3Target:
         except (StorageError, Refused) as error:
             _log.info("the probe %s was not removed: %s", probe, error)
 
-    def _check_open(self, probe: str) -> None:
-        anybody = S3Access(
-            endpoint=self._how.endpoint,
-            region=self._how.region,
-            key=None,
-            secret=None,
-            token=None,
-            concurrency=self._how.concurrency,
-            tries=self._how.tries,
-            anonymous=True,
-        )
+    def _anybody_reads(self, probe: str, *, public: bool) -> bool | None:
+        """Whether an unsigned request reads the probe; None when there is no telling, which ``public`` does not put up with."""
+        anybody = replace(self._how, key=None, secret=None, token=None, anonymous=True)
         try:
             found = Bucket(connect(anybody), self._bucket_name).read(probe)
         except StorageDenied:
             found = None
-        if found is None:
+        except StorageError as error:
+            if public:
+                raise
+            _log.warning("whether anybody may read %s could not be found out: %s", self.url, error)
+            return None
+        if found is None and public:
             raise Refused(
                 f"{self.url} cannot be read without credentials, so it cannot be published with --public: let the bucket's policy "
                 "allow s3:GetObject to everybody, or leave --public away."
             )
+        return found is not None
+
+    def setup(self) -> BucketSetup:
+        """What brings the bucket to what serving needs."""
+        return BucketSetup(self._how, self._bucket_name, self._prefix)
+
+    def openness(self) -> Openness:
+        """What anybody may do here, seen by unsigned requests.
+
+        Raises
+        ------
+        StorageError, Refused
+            The object that they ask about cannot be put.
+        """
+        probe, unwritten = self._probe_key(), self._probe_key()
+        try:
+            self._bucket.put(probe, b"0", Upload(content_type="text/plain", cache_control="no-store"))
+            return look(self._public_base(), quote(probe), unwritten=quote(unwritten))
+        finally:
+            self._forget_probe(probe)
+            self._forget_probe(unwritten)
 
     def read(self, key: str) -> Stored | None:
         """The object, compared with its length and SHA-256, or None when it definitely does not exist."""

@@ -16,7 +16,7 @@ from flows.admission import Admission
 from flows.fleet import Fleet
 from flows.ledger import Request
 from infra.cluster import worker_command, worker_environment
-from infra.host import HostFiles, HostMemory, host_memory
+from infra.host import HostFiles, HostMemory, host_key, host_memory
 from infra.settings import load_settings
 from infra.worker_budget import Given, current_budget
 
@@ -55,6 +55,23 @@ def v2(tree: Path, where: str, *, limit: int | None, used: int, cache: int = 0) 
     write(folder / "memory.max", "max" if limit is None else limit)
     write(folder / "memory.current", used)
     write(folder / "memory.stat", f"anon 1\ninactive_file {cache}")
+
+
+def test_two_containers_of_cgroup_version_1_are_two_hosts_though_each_sees_its_group_at_the_root(
+    tmp_path: Path,
+) -> None:
+    def container(name: str) -> HostFiles:
+        tree = tmp_path / name
+        tree.mkdir()
+        files = host(tree, total=16 * GB, available=16 * GB, groups=f"5:memory:/docker/{name}")
+        write(tree / "proc/sys/kernel/random/boot_id", "boot")
+        v1(tree, "", limit=3 * GB, used=0)
+        return files
+
+    one, other = container("one"), container("other")
+    assert host_memory(one) == host_memory(other) == HostMemory(3 * GB, 3 * GB)
+    assert host_key(one) != host_key(other)
+    assert host_key(one) == host_key(one)
 
 
 def test_a_host_without_limits_has_what_the_kernel_says(tmp_path: Path) -> None:

@@ -31,6 +31,11 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
         "ZARRMILL_HOME": str(tmp_path / "h"),
         "ZARRMILL_DATABASE_URL": "postgresql://u:p@db.example.org/z",
         "ZARRMILL_DASK_ADDRESS": "tcp://10.0.0.5:8786",
+        "ZARRMILL_DASK_TLS_CA": "/tls/ca.pem",
+        "ZARRMILL_DASK_TLS_CERT": "/tls/cert.pem",
+        "ZARRMILL_DASK_TLS_KEY": "/tls/key.pem",
+        "ZARRMILL_DASK_TRUSTED_NETWORK": "true",
+        "ZARRMILL_ENVIRONMENT": "production",
         "PREFECT_API_URL": "http://prefect.example.org:4200/api/",
         "ZARRMILL_PORT": "9000",
         "ZARRMILL_ARCHIVE_NAME": "Our archive",
@@ -76,6 +81,9 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
     assert settings.database_url is not None
     assert settings.database_url.get_secret_value() == "postgresql+psycopg://u:p@db.example.org/z"
     assert settings.dask_address == "tcp://10.0.0.5:8786"
+    tls = (settings.dask_tls_ca, settings.dask_tls_cert, settings.dask_tls_key)
+    assert tls == (Path("/tls/ca.pem"), Path("/tls/cert.pem"), Path("/tls/key.pem"))
+    assert (settings.dask_trusted_network, settings.environment) == (True, "production")
     assert settings.prefect_api_url == "http://prefect.example.org:4200/api"
     assert (settings.port, settings.archive_name, settings.contract_host) == (
         9000,
@@ -120,6 +128,8 @@ def test_any_usual_spelling_of_a_postgres_address_becomes_psycopg(monkeypatch: p
         ("ZARRMILL_DATABASE_URL", _SECRET, "not the address"),
         ("ZARRMILL_DASK_ADDRESS", "tcp://10.0.0.5:8786", "ZARRMILL_DATABASE_URL"),
         ("ZARRMILL_DASK_ADDRESS", "10.0.0.5:8786", "tcp://"),
+        ("ZARRMILL_DASK_TLS_CERT", "/tls/cert.pem", "belong together"),
+        ("ZARRMILL_DASK_TRUSTED_NETWORK", "perhaps", "boolean"),
         ("PREFECT_API_URL", "localhost:4200/api", "PREFECT_API_URL"),
         ("PREFECT_API_URL", f"http://u:{_SECRET}@h/api", "must not hold"),
         ("PREFECT_API_URL", "http://h:99999/api", "not a web address"),
@@ -161,9 +171,36 @@ def test_a_wrong_value_is_refused_with_its_variable_and_never_shown_if_secret(
         load_settings()
     assert variable in caught.value.sentence
     assert re.search(re.escape(said), caught.value.sentence)
-    assert "unset" in caught.value.sentence or "Set both" in caught.value.sentence
+    assert re.search("unset|Set both|Set all", caught.value.sentence)
     told = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + str(caught.value.detail)
     assert _SECRET not in told
+
+
+def test_an_encrypted_address_without_certificates_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZARRMILL_DATABASE_URL", "postgresql://u@h/z")
+    monkeypatch.setenv("ZARRMILL_DASK_ADDRESS", "tls://10.0.0.5:8786")
+    with pytest.raises(Refused, match="ZARRMILL_DASK_TLS_CA"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"ZARRMILL_DATABASE_URL": "postgresql://zarrmill:zarrmill-development@h/z"},
+        {"AWS_ACCESS_KEY_ID": "zarrmill", "AWS_SECRET_ACCESS_KEY": "zarrmill-development"},
+        {"ZARRMILL_CALLBACK_URL": "https://a.example.org", "ZARRMILL_CALLBACK_TOKEN": "zarrmill-development"},
+    ],
+)
+def test_a_published_secret_is_taken_in_development_alone(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(Refused, match="ZARRMILL_ENVIRONMENT") as caught:
+        load_settings()
+    assert "zarrmill-development" not in caught.value.sentence
+    monkeypatch.setenv("ZARRMILL_ENVIRONMENT", "development")
+    load_settings()
 
 
 def test_every_wrong_variable_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,8 +46,9 @@ class S3Server:
 
 
 @contextmanager
-def s3_server_process() -> Iterator[S3Server]:
-    with subprocess.Popen([sys.executable, str(_PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+def s3_server_process(*, guarded: bool = False) -> Iterator[S3Server]:
+    command = [sys.executable, str(_PROGRAM), *(["--guarded"] if guarded else [])]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
