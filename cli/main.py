@@ -376,8 +376,9 @@ def worker(
         run_worker(scheduler, memory=memory, scratch=scratch, slots=slots, name=name, verbose=verbose)
 
 
-for _command in (init, doctor, scheduler):
-    app.command()(_command)
+app.command()(init)
+app.command()(doctor)
+app.command()(scheduler)
 
 
 @app.command()

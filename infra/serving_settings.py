@@ -82,7 +82,7 @@ class ServingSettings(BaseSettings):
 
     environment: Literal["production", "development"] = Field(
         default="production",
-        description="In development, tokens that are short or known to everybody are taken.",
+        description="In development, tokens that are short and secrets that are published are taken.",
         examples=["production"],
     )
     listen: Annotated[str, Field(pattern=r"^[A-Za-z0-9.:-]{1,255}$")] = Field(

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
@@ -124,11 +124,6 @@ class Settings(RunningSettings, ServingSettings):
         default=False,
         description="Whether nobody else reaches the network between Dask's processes, so that tcp:// is taken beyond this machine.",
         examples=["true"],
-    )
-    environment: Literal["development", "production"] = Field(
-        default="production",
-        description="What this installation is for. Only in development are the published secrets of docker-compose.yml taken.",
-        examples=["production"],
     )
     prefect_api_url: WebAddress | None = Field(
         default=None,

@@ -222,6 +222,7 @@ def test_clocks_and_callbacks(engine: Engine) -> None:
 
 
 def test_a_worker_that_promises_more_than_its_machine_has_is_an_alarm(home: Path) -> None:
+    (home / "scratch").mkdir()
     with (
         LocalCluster(n_workers=0, dashboard_address=None, host="127.0.0.1", protocol="tcp://") as local,
         worker_of(local.scheduler_address, MEMORY=1 << 50, SLOT=1),

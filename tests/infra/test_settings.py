@@ -35,7 +35,6 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
         "ZARRMILL_DASK_TLS_CERT": "/tls/cert.pem",
         "ZARRMILL_DASK_TLS_KEY": "/tls/key.pem",
         "ZARRMILL_DASK_TRUSTED_NETWORK": "true",
-        "ZARRMILL_ENVIRONMENT": "production",
         "PREFECT_API_URL": "http://prefect.example.org:4200/api/",
         "ZARRMILL_PORT": "9000",
         "ZARRMILL_ARCHIVE_NAME": "Our archive",
@@ -83,7 +82,7 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
     assert settings.dask_address == "tcp://10.0.0.5:8786"
     tls = (settings.dask_tls_ca, settings.dask_tls_cert, settings.dask_tls_key)
     assert tls == (Path("/tls/ca.pem"), Path("/tls/cert.pem"), Path("/tls/key.pem"))
-    assert (settings.dask_trusted_network, settings.environment) == (True, "production")
+    assert settings.dask_trusted_network
     assert settings.prefect_api_url == "http://prefect.example.org:4200/api"
     assert (settings.port, settings.archive_name, settings.contract_host) == (
         9000,
