@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
+from api.bodies import ErrorBody
+from api.errors import error
 from contract.documents import dump
 from contract.errors import NotServed, Refused, StorageError, ZarrmillError
 from contract.recipe import Recipe
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["channels_of", "recipe_routes"]
 
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorBody, "description": "The question is wrong; `message` begins with the parameter's name."},
+    404: {"model": ErrorBody, "description": "Not served. Of a recording that failed or is pending, `store` says so."},
+    429: {"model": ErrorBody, "description": "Too many requests from this address."},
+    503: {"model": ErrorBody, "description": "The target cannot be read now, or the store is being replaced."},
+}
 _HEADERS = {"Cache-Control": "public, max-age=60"}
 _Recording = Annotated[
     str, Query(description="Its path in the dataset, as its index names it.", min_length=1, max_length=1024)
@@ -40,7 +48,7 @@ def recipe_routes(place: Place) -> APIRouter:
     """The routes that answer with recipes for what stands at a place."""
     routes = APIRouter(tags=["recipes"])
 
-    @routes.get("/datasets/{dataset_id}/recipe", response_model=Recipe)
+    @routes.get("/datasets/{dataset_id}/recipe", response_model=Recipe, responses=_ERRORS)
     def recipe(
         request: Request,
         dataset_id: str,
@@ -63,8 +71,8 @@ def recipe_routes(place: Place) -> APIRouter:
                 level=level,
             )
             found = recipe_for(place, dataset_id, asked)
-        except (Refused, NotServed, StorageError) as error:
-            return _trouble(request, error)
+        except (Refused, NotServed, StorageError) as raised:
+            return _trouble(request, raised)
         return Response(dump(found), media_type="application/json", headers=_HEADERS)
 
     return routes
@@ -75,20 +83,16 @@ def channels_of(given: list[str] | tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
 
 
-def _trouble(request: Request, error: ZarrmillError) -> Response:
-    status, code, more = HTTPStatus.BAD_REQUEST, error.code, {}
-    if isinstance(error, StorageError):
-        status = HTTPStatus.SERVICE_UNAVAILABLE
-    if isinstance(error, NotServed):
-        status = HTTPStatus.NOT_FOUND
-        if error.state != "unknown":
-            code, more = f"store_{error.state}", {"store": {"state": error.state, "code": error.reason}}
-    body: dict[str, Any] = {
-        "code": code,
-        "message": error.sentence,
-        "detail": error.detail if isinstance(error, NotServed) else None,
-        "request_id": request.scope.get("zarrmill.request_id"),
-        "error": error.sentence,
-        **more,
-    }
-    return JSONResponse(body, status_code=status, headers={"Cache-Control": "no-store"})
+def _trouble(request: Request, raised: ZarrmillError) -> Response:
+    if isinstance(raised, NotServed):
+        known = raised.state != "unknown"
+        return error(
+            request.scope,
+            HTTPStatus.NOT_FOUND,
+            raised.sentence,
+            code=f"store_{raised.state}" if known else raised.code,
+            detail=raised.detail,
+            more={"store": {"state": raised.state, "code": raised.reason}} if known else None,
+        )
+    status = HTTPStatus.SERVICE_UNAVAILABLE if isinstance(raised, StorageError) else HTTPStatus.BAD_REQUEST
+    return error(request.scope, status, raised.sentence, code=raised.code)

@@ -14,11 +14,11 @@ from contract.errors import Refused
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Engine
 
     from infra.settings import Settings
 
-__all__ = ["has_state", "prepare", "reading", "target_url"]
+__all__ = ["has_state", "prepare", "reading", "refuse_taken_port", "state_beside", "target_url"]
 
 
 def prepare(*, verbose: bool, as_json: bool = False, uses_home: bool = True) -> Settings:
@@ -88,3 +88,36 @@ def reading(settings: Settings) -> Iterator[Connection]:
                 yield connection
         finally:
             made.dispose()
+
+
+@contextmanager
+def state_beside(
+    settings: Settings, *, connections: int, longest_statement_s: float | None = None
+) -> Iterator[Engine | None]:
+    """The state, for as long as a server runs; None when there is none."""
+    if not has_state(settings):
+        yield None
+        return
+    from db.migrate import upgrade
+    from infra.database import engine
+    from infra.services import database
+
+    with database(settings) as url:
+        upgrade(url)
+        made = engine(url, pool_size=connections, longest_statement_s=longest_statement_s)
+        try:
+            yield made
+        finally:
+            made.dispose()
+
+
+def refuse_taken_port(host: str, port: int) -> None:
+    """Refuse a port on which something answers: a web server would end with a bare line in the log."""
+    import socket
+
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise Refused(f"port {port} cannot be used: {error.strerror}; name another one with --port") from error

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import typer
 
-from cli.runtime import has_state, prepare
+from cli.runtime import prepare, refuse_taken_port, state_beside
 from contract.errors import Refused
 from contract.layout import CATALOG_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sqlalchemy import Engine
 
     from infra.settings import Settings
@@ -43,8 +40,8 @@ def serve_target(to: str, *, port: int | None, verbose: bool) -> None:
         raise Refused(f"{target.url} is no folder; convert something to it first, or name another one with --to")
     if not is_folder:
         target.etag(CATALOG_KEY)  # so that a wrong bucket or key is told now, and not by every request
-    _free(settings.listen, at)
-    with _state(settings) as engine:
+    refuse_taken_port(settings.listen, at)
+    with state_beside(settings, connections=_CONNECTIONS, longest_statement_s=_STATEMENT_S) as engine:
         typer.echo(f"serving {target.url} at http://{_shown(settings.listen)}:{at}/catalog.json; Ctrl-C ends it")
         if is_folder and at != settings.port:
             typer.echo(f"the documents name port {settings.port}, so their links will not lead here", err=True)
@@ -73,38 +70,7 @@ def _answer(target: Target, settings: Settings, engine: Engine | None, port: int
     )
 
 
-@contextmanager
-def _state(settings: Settings) -> Iterator[Engine | None]:
-    """The state, for as long as the server runs; None when there is none."""
-    if not has_state(settings):
-        yield None
-        return
-    from db.migrate import upgrade
-    from infra.database import engine
-    from infra.services import database
-
-    with database(settings) as url:
-        upgrade(url)
-        made = engine(url, pool_size=_CONNECTIONS, longest_statement_s=_STATEMENT_S)
-        try:
-            yield made
-        finally:
-            made.dispose()
-
-
 def _shown(listen: str) -> str:
     if listen in {"0.0.0.0", "::"}:  # noqa: S104 it is compared and not bound here
         return "127.0.0.1"
     return f"[{listen}]" if ":" in listen else listen
-
-
-def _free(host: str, port: int) -> None:
-    """Refuse a port on which something answers: uvicorn would end with a bare line in the log."""
-    import socket
-
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise Refused(f"port {port} cannot be used: {error.strerror}; name another one with --port") from error

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.runtime import has_state, prepare
+from cli.runtime import prepare, refuse_taken_port, state_beside
 from contract.errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from sqlalchemy import Engine
 
     from api.broker.answers import Archive
     from infra.settings import Settings
@@ -43,7 +41,7 @@ def serve_mcp(to: str, *, url: str | None, over_http: bool, port: int, verbose: 
         if not over_http:
             server.run()
             return
-        _free(port)
+        refuse_taken_port(_HOST, port)
         typer.echo(f"answering for {archive.place.url} at http://{_HOST}:{port}/mcp; Ctrl-C ends it", err=True)
         import uvicorn
 
@@ -92,35 +90,5 @@ def _at_target(to: str, settings: Settings) -> Iterator[Archive]:
     if isinstance(target, FolderTarget) and not target.root.is_dir():
         raise Refused(f"{target.url} is no folder; convert something to it first, or name another one with --to")
     place = target_place(target)
-    with _state(settings) as engine:
+    with state_beside(settings, connections=_CONNECTIONS) as engine:
         yield Archive(place, CatalogFacts(place) if engine is None else StateFacts(engine, target))
-
-
-@contextmanager
-def _state(settings: Settings) -> Iterator[Engine | None]:
-    """The state, for as long as the server runs; None when there is none."""
-    if not has_state(settings):
-        yield None
-        return
-    from db.migrate import upgrade
-    from infra.database import engine
-    from infra.services import database
-
-    with database(settings) as address:
-        upgrade(address)
-        made = engine(address, pool_size=_CONNECTIONS)
-        try:
-            yield made
-        finally:
-            made.dispose()
-
-
-def _free(port: int) -> None:
-    import socket
-
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, port))
-        except OSError as error:
-            raise Refused(f"port {port} cannot be used: {error.strerror}; name another one with --port") from error
