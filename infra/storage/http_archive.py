@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpArchive"]
 
-_TRIES = 5
 _FIRST_WAIT_S = 0.2
 _LONGEST_WAIT_S = 3.0
 _WORTH_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -38,6 +37,8 @@ class HttpArchive:
     ----------
     base_url
         Where ``catalog.json`` is, such as ``https://zarr.example.org/``.
+    tries
+        How often a question is put while trouble may pass.
 
     Notes
     -----
@@ -45,7 +46,7 @@ class HttpArchive:
     denied, and counts as absent.
     """
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, base_url: str, *, tries: int = 5) -> None:
         parts = urlsplit(base_url)
         if (
             parts.scheme not in {"http", "https"}
@@ -56,6 +57,7 @@ class HttpArchive:
         ):
             raise Refused(f"--url: {base_url!r} is no base URL of an archive; write it like https://zarr.example.org/.")
         self.url = f"{base_url.rstrip('/')}/"
+        self._tries = tries
         self._client = httpx.Client(
             follow_redirects=True,
             headers={"User-Agent": _AGENT},
@@ -97,16 +99,16 @@ class HttpArchive:
 
     def _ask(self, method: str, address: str, headers: dict[str, str]) -> httpx.Response | None:
         """The answer, asked for again while trouble may pass; None when the object is not there."""
-        for number in range(1, _TRIES + 1):
+        for number in range(1, self._tries + 1):
             try:
                 answered = self._client.request(method, address, headers=headers)
             except httpx.HTTPError as error:
-                if number == _TRIES:
+                if number == self._tries:
                     raise StorageUnavailable("The archive is out of reach.", detail=type(error).__name__) from error
             else:
                 if answered.status_code not in _WORTH_AGAIN:
                     return _judged(answered)
-                if number == _TRIES:
+                if number == self._tries:
                     raise StorageUnavailable(
                         "The archive has trouble; try again.", detail=f"HTTP {answered.status_code}"
                     )

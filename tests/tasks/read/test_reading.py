@@ -42,11 +42,12 @@ from contract.window import WindowAsked
 from infra.settings import Settings
 from infra.storage import open_target
 from infra.storage.folder import FolderTarget
+from infra.storage.http_archive import HttpArchive
 from infra.storage.protocol import Target
 from tasks.read import events as events_reader
 from tasks.read.events import read_events
 from tasks.read.index import find_entry, read_catalog, read_index, verify_status_of
-from tasks.read.place import Place, archive_place, read_whole, target_place
+from tasks.read.place import Place, archive_place, target_place
 from tasks.read.recipe import recipe_for
 from tasks.read.store import StoreReading, read_consistently
 from tasks.read.window import blocks_of, read_window, select_in
@@ -351,5 +352,5 @@ def test_only_a_base_url_is_an_archive() -> None:
 
 
 def test_an_archive_that_does_not_answer_is_trouble_and_not_absence() -> None:
-    with closing(archive_place("http://127.0.0.1:9")) as place, pytest.raises(StorageUnavailable):
-        read_whole(place, "xx000001/zarr/index.json")
+    with closing(HttpArchive("http://127.0.0.1:9", tries=2)) as archive, pytest.raises(StorageUnavailable):
+        archive.open("xx000001/zarr/index.json")
