@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,7 @@ def test_a_store_without_its_root_does_not_exist(target: FolderTarget, tmp_path:
 
 WRITER = """
 import json, sys
+from collections.abc import Callable
 from pathlib import Path
 from infra.storage.folder import FolderTarget
 root, scratch, key, objects = sys.argv[1:]
@@ -261,39 +263,73 @@ def test_a_writer_killed_after_the_exchange_leaves_the_new_store_and_repair_remo
     assert {name: digest for name, (_size, digest) in (target.store_digests(KEY) or {}).items()} == objects
 
 
+CHUNKS = 8
+
+
+class FolderReader:
+    """Reads a store by the protocol; ``used`` holds the versions of what each read was allowed to use."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self.used: list[set[str]] = []
+
+    def read(self, between: Callable[[], None] = lambda: None) -> bool:
+        """Read the root, the chunks and the root again; whether what was read may be used."""
+        try:
+            root = (self.store / "zarr.json").read_bytes()
+            chunks = []
+            for number in range(CHUNKS):
+                chunks.append((self.store / f"eeg_250hz/0/c/{number}/0").read_text())
+                between()
+            after = (self.store / "zarr.json").read_bytes()
+        except FileNotFoundError:
+            return False
+        if after != root:
+            return False
+        self.used.append({text.split(":")[0] for text in chunks} | {json.loads(root)["attributes"]["version"]})
+        return True
+
+    def mixtures(self) -> list[set[str]]:
+        """What was used and was of more than one version."""
+        return [versions for versions in self.used if len(versions) > 1]
+
+
 def test_a_reader_that_compares_the_root_before_and_after_never_uses_a_mixture(
     target: FolderTarget, tmp_path: Path
 ) -> None:
-    put(target, tmp_path / "scratch", "v0", chunks=8)
+    put(target, tmp_path / "scratch", "v0", chunks=CHUNKS)
     done = threading.Event()
-    used: list[set[str]] = []
-    torn = [0]
-
-    def read_once() -> None:
-        root = (target.root / KEY / "zarr.json").read_bytes()
-        try:
-            chunks = [(target.root / KEY / f"eeg_250hz/0/c/{number}/0").read_text() for number in range(8)]
-            after = (target.root / KEY / "zarr.json").read_bytes()
-        except FileNotFoundError:
-            torn[0] += 1
-            return
-        if after != root:
-            torn[0] += 1
-            return
-        used.append({text.split(":")[0] for text in chunks} | {json.loads(root)["attributes"]["version"]})
+    reader = FolderReader(target.root / KEY)
 
     def read_on() -> None:
         while not done.is_set():
-            read_once()
+            reader.read()
 
-    reader = threading.Thread(target=read_on)
-    reader.start()
+    thread = threading.Thread(target=read_on)
+    thread.start()
     for version in range(1, 51):
-        put(target, tmp_path / "scratch", f"v{version}", chunks=8)
+        put(target, tmp_path / "scratch", f"v{version}", chunks=CHUNKS)
     done.set()
-    reader.join()
-    assert len({next(iter(versions)) for versions in used}) > 5
-    assert all(len(versions) == 1 for versions in used)
+    thread.join()
+    assert len({next(iter(versions)) for versions in reader.used}) > 5
+    assert reader.mixtures() == []
+
+
+def test_the_loop_catches_a_writer_who_only_replaces_the_root_last(target: FolderTarget, tmp_path: Path) -> None:
+    put(target, tmp_path / "scratch", "v0", chunks=CHUNKS)
+    reader = FolderReader(target.root / KEY)
+    objects = write_store(tmp_path / "planted", "v1", chunks=CHUNKS)
+    for name in sorted(objects, key=lambda name: (name == "zarr.json", name)):
+        (target.root / KEY / name).write_bytes((tmp_path / "planted" / name).read_bytes())
+        reader.read()
+    assert len(reader.mixtures()) == CHUNKS
+    versions = iter(range(2, 99))
+
+    def exchanged() -> None:
+        put(target, tmp_path / "scratch", f"v{next(versions)}", chunks=CHUNKS)
+
+    assert not reader.read(between=exchanged), "an exchange between two reads is seen by the root"
+    assert len(reader.mixtures()) == CHUNKS
 
 
 def test_the_digests_are_those_of_the_bytes(target: FolderTarget, tmp_path: Path) -> None:
