@@ -15,6 +15,7 @@ from cli.status import look, status_lines
 from contract.catalog import Catalog, CatalogRow
 from contract.documents import dump
 from contract.errors import Refused
+from db import datasets, stores
 from flows.adopt import adopt, adopt_all
 from flows.request import ReconvertRequest
 from infra.settings import Settings
@@ -78,3 +79,38 @@ def test_bare_repositories_that_lie_side_by_side_are_found(
     with engine.connect() as c:
         [status] = look(c, target=str(target))
     assert next(status_lines(status, whole=False)) == "xx000001  taken over, still as it was served  changing"
+
+
+def test_an_index_of_version_1_is_published_whole(settings: Settings, tmp_path: Path, engine: Engine) -> None:
+    folder, target = tmp_path / "xx000001", tmp_path / "served"
+    write_root(folder)
+    path = write_recording(folder, "01")
+    git(folder, "init", "-q", "-b", "main")
+    serve(target, path, commit_all(folder))
+    index = target / "xx000001/zarr/index.json"
+    document = json.loads(index.read_bytes())
+    [entry] = document["stores"]
+    bare = {"path": path, "zarr": entry["zarr"], "source_key": None}
+    index.write_text(json.dumps({**document, "format_version": 1, "stores": [bare]}))
+    store = target / "xx000001/zarr" / entry["zarr"]
+    for place, said in (
+        ("", {"attributes": {"channel_groups": ["eeg_250hz"]}}),
+        ("eeg_250hz", {"attributes": {"modality": "EEG", "rate": 250.0, "original_rate": 500.0}}),
+        ("eeg_250hz/0", {"shape": [2, 1000], "attributes": {"chunk_samples": 1000, "shard_samples": 75000}}),
+    ):
+        (store / place).mkdir(parents=True, exist_ok=True)
+        (store / place / "zarr.json").write_text(json.dumps(said))
+    asked = ReconvertRequest(source=str(folder), target=str(target), dataset_id="xx000001")
+    adopted = adopt(settings, asked)
+    assert (adopted.format_version, adopted.trusted, adopted.notes) == (1, 1, ())
+    with engine.connect() as c:
+        dataset = datasets.find(c, dataset_id="xx000001", target=str(target))
+        assert dataset is not None
+        [(_zarr, taken)] = stores.entries(c, dataset=dataset)
+    [group] = json.loads(taken)["groups"]
+    assert (group["name"], group["n_samples"], group["duration_s"], group["source_rate_hz"]) == (
+        "eeg_250hz",
+        1000,
+        4.0,
+        500.0,
+    )
