@@ -35,6 +35,7 @@ class Check(StrEnum):
     RECORDING = "recording_mismatch"
     METADATA = "metadata_mismatch"
     INDEX = "index_mismatch"
+    SIDECAR = "sidecar_contradiction"
 
 
 CHECK_SENTENCES: Mapping[Check, str] = MappingProxyType(
@@ -56,5 +57,6 @@ CHECK_SENTENCES: Mapping[Check, str] = MappingProxyType(
         Check.RECORDING: "The store says that it was made from another recording.",
         Check.METADATA: "An attribute of the store is not what the sidecars, or the dataset, say.",
         Check.INDEX: "The index says something else of the store than the store itself.",
+        Check.SIDECAR: "A JSON sidecar declares another rate or duration than the recording has, which the store follows; this fails no store.",
     }
 )

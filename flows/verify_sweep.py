@@ -6,7 +6,7 @@ import logging
 import shutil
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -15,6 +15,7 @@ from contract.layout import dataset_prefix, events_key
 from contract.redact import redact
 from db import datasets, documents, leases, requests, store_verdicts, stores, verdicts
 from flows.stop import StopSignal
+from flows.sweep_request import DatasetSwept, StoreSwept, SweepRequest
 from infra.storage import open_target
 from tasks.convert.scratch import WorkerScratch
 from tasks.read.place import archive_place, target_place
@@ -39,84 +40,6 @@ __all__ = ["DatasetSwept", "StoreSwept", "SweepRequest", "answer_requests", "due
 _log = logging.getLogger("zarrmill.verify")
 _MOST_REQUESTS = 1000
 _REPLACED = "it was replaced, or a run holds the dataset"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepRequest:
-    """What a sweep is to look at.
-
-    Parameters
-    ----------
-    target
-        None: every target that is known.
-    dataset_id
-        None: every dataset whose verdict does not stand.
-    path
-        One recording, by its path or its store's; needs ``dataset_id``.
-    every
-        Also stores whose verdict stands.
-    seed
-        Equal seeds compare equal windows.
-    over_http
-        Read stores at the addresses in the documents, as anyone does.
-    commit, annex, at
-        How the sources are read; see ``SourceAddress``.
-    """
-
-    target: str | None = None
-    dataset_id: str | None = None
-    path: str | None = None
-    every: bool = False
-    seed: int = 0
-    over_http: bool = False
-    commit: str | None = None
-    annex: str | None = None
-    at: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreSwept:
-    """What became of one store. ``status`` is None, and ``why`` says what for, when there is no verdict.
-
-    ``whole``: it was read whole; else only its root had changed.
-    """
-
-    path: str
-    status: str | None
-    why: str | None = None
-    whole: bool = True
-    mismatches: int = 0
-    examples: tuple[object, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetSwept:
-    """What became of a dataset.
-
-    Parameters
-    ----------
-    status
-        The verdict that was written; None when there is none.
-    trouble
-        What kept it from a verdict; None when nothing did.
-    stores
-        The stores that were looked at, by path.
-    verified, failed, unverifiable, unjudged
-        Published stores by their verdict as it stands now.
-    examples
-        Of what does not hold, at most 20.
-    """
-
-    dataset_id: str
-    target: str
-    status: str | None
-    trouble: str | None
-    stores: tuple[StoreSwept, ...]
-    verified: int = 0
-    failed: int = 0
-    unverifiable: int = 0
-    unjudged: int = 0
-    examples: tuple[object, ...] = ()
 
 
 def due_for_sweep(settings: Settings, engine: Engine, request: SweepRequest) -> list[tuple[Dataset, list[str]]]:
@@ -245,7 +168,9 @@ def _surroundings(
 ) -> Iterator[tuple[Surroundings, WorkerScratch]]:
     """The dataset's documents, its source and the scratch of this sweep, which is removed on every path."""
     target = open_target(dataset.target, settings)
-    address = SourceAddress(url=dataset.source, commit=request.commit, annex=request.annex, at=request.at)
+    address = SourceAddress(
+        url=dataset.source, commit=request.commit, annex=request.annex or dataset.annex, at=request.at
+    )
     source = open_source(address, settings)
     settings.scratch.mkdir(parents=True, exist_ok=True)
     with engine.connect() as c:

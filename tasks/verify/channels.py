@@ -28,6 +28,7 @@ _MEASURED = (
     "EOG, VEOG, HEOG, REF, MISC, OTHER, ACC, GYRO, QUAT, MAGN, RESP, GSR, TEMP, PPG"
 )
 _TYPES = DISCRETE | set(_MEASURED.split(", "))
+_KNOWN_TO_ALL = frozenset({"V", "T", "T/m"})
 _SAME_RATE = 1e-6
 
 
@@ -138,9 +139,11 @@ def _check_type_and_unit(
     else:
         # by which power of ten it may differ is the samples' to say: readers choose between V and uV
         text, holds = source.unit, (served and served[0]) == (own and own[0])
+    # a store that claims no unit claims no wrong one; the readers of every format know volts and teslas
+    silent = served is None and own is not None and own[0] not in _KNOWN_TO_ALL
     report.hold(
         Check.UNITS,
-        holds,
+        holds or silent,
         f"{channel.label} of {group.name} is in {channel.unit}, the recording and its channels.tsv make it {text or 'n/a'}",
     )
 

@@ -24,8 +24,12 @@ _DECLARED_RATE_HZ = 0.5
 _DECLARED_DURATION_S = 1.0
 
 
-def check_rates(rows: Sequence[Rows], reading: Reading, modality: str | None, report: Report) -> None:
-    """Compare each group's rate and length with the recording's: the ratio of ``contract.rates``, within one sample."""
+def check_rates(rows: Sequence[Rows], reading: Reading, modality: str | None, report: Report) -> bool:
+    """Compare each group's rate and length with the recording's: the ratio of ``contract.rates``, within one sample.
+
+    Whether all of them hold.
+    """
+    before = report.mismatches
     for one in rows:
         group, source = one.group, reading.channels[one.source[0]]
         own = group.says.modality
@@ -43,15 +47,24 @@ def check_rates(rows: Sequence[Rows], reading: Reading, modality: str | None, re
         holds = abs(group.says.n_samples - samples) <= 1
         detail = f"{group.name} has {group.says.n_samples} samples, the recording's {source.n_samples} must become {float(samples):.1f}"
         report.hold(Check.DURATION, holds, detail)
+    return report.mismatches == before
 
 
-def check_declared(opened: Opened, sidecars: Sequence[dict[str, Any]], report: Report) -> None:
+def check_declared(opened: Opened, sidecars: Sequence[dict[str, Any]], report: Report, *, as_recorded: bool) -> None:
     """Compare with ``SamplingFrequency`` (within 0.5 Hz, up to the cap) and ``RecordingDuration`` (within 1 s).
 
-    Only where a sidecar declares a number. Of a recording of several rates one group has to be at the declared one.
+    Only where a sidecar declares a number. Of a recording of several rates one group has to be at the declared one. Where the
+    groups are known to be ``as_recorded``, it is the sidecar that is wrong: that is disclosed and fails nothing.
     """
     if not opened.groups:
         return
+
+    def hold(check: Check, holds: bool, detail: str) -> None:
+        if holds or not as_recorded:
+            report.hold(check, holds, detail)
+        else:
+            report.disclose(Check.SIDECAR, detail)
+
     declared_hz = nearest_number(sidecars, "SamplingFrequency")
     if declared_hz is not None:
         gaps = [
@@ -60,9 +73,9 @@ def check_declared(opened: Opened, sidecars: Sequence[dict[str, Any]], report: R
         ]
         rates = ", ".join(f"{group.says.rate:g}" for group in opened.groups)
         detail = f"served at {rates} Hz, the sidecar declares SamplingFrequency {declared_hz:g}"
-        report.hold(Check.RATE, min(gaps) <= _DECLARED_RATE_HZ, detail)
+        hold(Check.RATE, min(gaps) <= _DECLARED_RATE_HZ, detail)
     declared_s = nearest_number(sidecars, "RecordingDuration")
     if declared_s is not None:
         longest_s = max(group.says.n_samples / group.says.rate for group in opened.groups)
         detail = f"{longest_s:g} s are served, the sidecar declares RecordingDuration {declared_s:g}"
-        report.hold(Check.DURATION, abs(longest_s - declared_s) <= _DECLARED_DURATION_S, detail)
+        hold(Check.DURATION, abs(longest_s - declared_s) <= _DECLARED_DURATION_S, detail)

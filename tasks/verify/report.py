@@ -40,7 +40,7 @@ class Found:
     mismatches
         How many of them did not hold.
     examples
-        At most 20 of those: ``check``, ``path`` and ``detail``, as they may be read by anyone.
+        At most 20 of those, and of what is only disclosed: ``check``, ``path`` and ``detail``, as they may be read by anyone.
     """
 
     status: Status
@@ -75,8 +75,15 @@ class Report:
         """Note that something which a verdict of ``verified`` needs could not be compared."""
         self._unchecked.append(_public(why))
 
+    def disclose(self, check: Check, detail: str) -> None:
+        """Say something that the verdict does not depend on."""
+        self._example(check, detail)
+
     def _note(self, check: Check, detail: str) -> None:
         self.mismatches += 1
+        self._example(check, detail)
+
+    def _example(self, check: Check, detail: str) -> None:
         if len(self._examples) < _MOST_EXAMPLES:
             path = redact(printable(self._path)) or ""
             self._examples.append({"check": check.value, "path": path, "detail": _public(detail)})

@@ -136,11 +136,13 @@ def _compare(around: Surroundings, row: ServedStoreRow, served: ServedStore, scr
             report=report,
         )
         check_entry(around.entries.get(row.zarr), opened, events, events_known=events_known, report=report)
+        as_recorded = True
+        if whole:
+            source = scratch if fetched else None
+            as_recorded = _check_body(row, served, opened, around.seed, source=source, report=report)
         if fetched:
             check_sidecars(opened, sidecars, report)
-            check_declared(opened, sidecars, report)
-        if whole:
-            _check_body(row, served, opened, around.seed, source=scratch if fetched else None, report=report)
+            check_declared(opened, sidecars, report, as_recorded=as_recorded)
         if events_known:
             check_events(served, opened, events, report)
             check_rows(around.events_file, row.zarr, opened, events, report)
@@ -202,11 +204,15 @@ def _check_body(
     *,
     source: Path | None,
     report: Report,
-) -> None:
-    """Everything below the root: every array decoded, levels, channels, rates, samples."""
+) -> bool:
+    """Everything below the root: every array decoded, levels, channels, rates, samples.
+
+    Whether rates and lengths of all groups are known to be the recording's.
+    """
     extremes = {group.name: check_pyramid(served, group, report) for group in opened.groups}
     if source is None:
-        return
+        return False
+    as_recorded = False
     channels = _sidecar(dict(row.inputs), "_channels.tsv")
     usable = channels is not None and not opened.root.channels_tsv_read_error and (source / channels).exists()
     sidecar = read_table(source / channels) if channels is not None and usable else None
@@ -215,12 +221,13 @@ def _check_body(
     try:
         with open_recording(source / row.path, row.format, work) as reading:
             rows = check_channels(opened, reading, sidecar, report)
-            check_rates(rows, reading, row.modality, report)
+            as_recorded = check_rates(rows, reading, row.modality, report) and len(rows) == len(opened.groups)
             if opened.root.sss is not None:
                 report.could_not("its samples were corrected by Signal-Space Separation, which is not done again")
-                return
+                return as_recorded
             for number, one in enumerate(rows):
                 rng = np.random.default_rng([seed, zlib.crc32(row.zarr.encode()), number])
                 check_samples(served, one, reading, extremes=extremes[one.group.name], rng=rng, report=report)
     except Unverifiable as error:
         report.could_not(str(error))
+    return as_recorded

@@ -57,3 +57,8 @@ def test_real_recordings_of_eight_formats_are_served_as_they_are(
         for spoil in SPOILED.values():
             wrong = replace(one.served, physical=spoil(one.served.physical))
             assert disagreements(wrong, one.wanted), one.path
+    due = zarrmill.run("verify").stdout
+    assert "9 stores to compare" in due
+    verified = zarrmill.run("verify", "--execute", "--json").summary
+    assert (verified["status"], verified["verified"], verified["trouble"]) == ("verified", 9, None), verified
+    assert "Every verdict stands" in zarrmill.run("verify", "--execute").stdout

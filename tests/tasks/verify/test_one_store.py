@@ -48,7 +48,7 @@ def test_what_a_channels_tsv_declares_must_be_served(bench: Bench, tmp_path: Pat
     assert checks(made, tmp_path) == {"type_mismatch", "unit_mismatch", "samples_mismatch"}
 
 
-def test_a_sidecar_that_contradicts_what_is_served_is_told(bench: Bench, tmp_path: Path) -> None:
+def test_a_sidecar_that_contradicts_the_recording_is_told(bench: Bench, tmp_path: Path) -> None:
     (bench.source / f"{PATH}.edf").write_bytes(edf_bytes())
     bench.put(
         "task-a_eeg.json", json.dumps({"SamplingFrequency": 100, "RecordingDuration": 4.5, "PowerLineFrequency": 50})
@@ -58,7 +58,13 @@ def test_a_sidecar_that_contradicts_what_is_served_is_told(bench: Bench, tmp_pat
     bench.put(
         "task-a_eeg.json", json.dumps({"SamplingFrequency": 128, "RecordingDuration": 40, "PowerLineFrequency": 60})
     )
-    assert checks(made, tmp_path) == {"rate_mismatch", "duration_mismatch", "metadata_mismatch"}
+    found = made.judge(tmp_path).found
+    assert found.mismatches == 1, "the recording outranks what is said about it"
+    assert [example["check"] for example in found.examples] == ["metadata_mismatch"] + ["sidecar_contradiction"] * 2
+    (bench.source / f"{PATH}.edf").write_bytes(edf_bytes(record_s="nothing"))
+    assert checks(made, tmp_path) == {"rate_mismatch", "duration_mismatch", "metadata_mismatch"}, (
+        "it is the only witness"
+    )
 
 
 def test_a_constant_channel_has_no_steps_to_be_off_by(bench: Bench, tmp_path: Path) -> None:
