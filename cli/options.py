@@ -112,14 +112,15 @@ Priority = Annotated[
     int,
     typer.Option(
         "--priority",
-        min=1,
-        max=100,
         metavar="N",
         help="Weight among runs that want the same workers at the same time, 1 to 100: twice as much gets twice as much.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, for machines.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the log, and where an error came from.")]
+
+
+_MOST_PRIORITY = 100
 
 
 def read_rebuild_on(text: str) -> frozenset[str]:
@@ -139,6 +140,12 @@ def read_rebuild_on(text: str) -> frozenset[str]:
     if unknown:
         raise Refused(f"--rebuild-on knows {', '.join(REBUILD_COLUMNS)} and none, not {', '.join(map(repr, unknown))}")
     return frozenset(named)
+
+
+def _checked_priority(priority: int) -> int:
+    if not 1 <= priority <= _MOST_PRIORITY:
+        raise Refused(f"--priority {priority} is none: a whole number from 1 to {_MOST_PRIORITY}")
+    return priority
 
 
 def read_request(
@@ -163,7 +170,7 @@ def read_request(
     Raises
     ------
     Refused
-        A size, a list or a dataset id is not written as it should be.
+        A size, a list, a priority or a dataset id is not written as it should be.
     """
     from contract.layout import is_dataset_id
     from flows.request import ReconvertRequest
@@ -182,7 +189,7 @@ def read_request(
         mode=mode,
         workers=workers,
         memory_bytes=memory_bytes,
-        priority=priority,
+        priority=_checked_priority(priority),
         rebuild_on=read_rebuild_on(rebuild_on),
         hash_signals=hash_signals,
         allow_dirty=allow_dirty,

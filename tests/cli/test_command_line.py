@@ -128,6 +128,14 @@ def test_a_wrong_command_line_exits_2_and_says_what_is_wrong(arguments: list[str
     [
         (["convert", "x", "--memory", "lots"], "zarrmill: --memory: 'lots' is not a size"),
         (
+            ["convert", "x", "--priority", "0"],
+            "zarrmill: --priority 0 is none: a whole number from 1 to 100",
+        ),
+        (
+            ["convert", "x", "--priority", "101"],
+            "zarrmill: --priority 101 is none: a whole number from 1 to 100",
+        ),
+        (
             ["convert", "x", "--rebuild-on", "engine,weather"],
             "zarrmill: --rebuild-on knows options, engine, biosigio and none, not 'weather'",
         ),
