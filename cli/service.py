@@ -32,7 +32,7 @@ def run_service(*, datasets_at_a_time: int | None, verbose: bool) -> None:
 
     from infra.telemetry import set_up_logging
 
-    set_up_logging(verbose=True, json=False, secrets=settings.secret_values())
+    set_up_logging(verbose=True, json=False, secrets=settings.secret_values(), alone=True)
     stop = StopSignal()
     from flows.preview import opened_database
     from flows.runner import Runner

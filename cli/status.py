@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from db.coverage import Coverage
     from db.datasets import Dataset
     from db.drains import Drain
+    from db.outbox import Owed
     from db.recordings import RecordingState
     from db.runs import RunRecord
 
@@ -49,6 +50,8 @@ class DatasetStatus:
         Recordings that are served and yet due again, by why: what is served stays meanwhile.
     noted
         Paths of served recordings about which there is something to say; ``zarrmill why`` says it.
+    owed
+        Callbacks that an address has not accepted yet.
     interrupted
         Whether the run that holds the dataset was killed: its process and its workers are gone for certain.
     """
@@ -61,6 +64,7 @@ class DatasetStatus:
     rebuilding: Mapping[WhyDue, tuple[RecordingState, ...]]
     noted: tuple[str, ...] = ()
     interrupted: bool = False
+    owed: tuple[Owed, ...] = ()
 
 
 def show_status(dataset_id: str | None, *, target: str, as_json: bool, verbose: bool) -> None:
@@ -120,6 +124,7 @@ def look(c: Connection, *, target: str, dataset_id: str | None = None) -> list[D
     """How each dataset of the target stands, or the named one alone."""
     from db.coverage import coverage
     from db.datasets import list_datasets
+    from db.outbox import owed
     from db.recordings import noted, snapshot
     from db.runs import last_runs
 
@@ -131,6 +136,7 @@ def look(c: Connection, *, target: str, dataset_id: str | None = None) -> list[D
             snapshot(c, dataset=dataset),
             noted=noted(c, dataset=dataset),
             interrupted=_is_interrupted(c, dataset),
+            owed=owed(c, dataset_pk=dataset.pk),
         )
         for dataset in list_datasets(c, target=target)
         if dataset_id in {None, dataset.dataset_id}
@@ -153,6 +159,7 @@ def _grouped(
     *,
     noted: Sequence[str],
     interrupted: bool,
+    owed: Sequence[Owed],
 ) -> DatasetStatus:
     failures: dict[FailureCode, list[RecordingState]] = defaultdict(list)
     pending: dict[PendingReason, list[RecordingState]] = defaultdict(list)
@@ -173,6 +180,7 @@ def _grouped(
         rebuilding={why: tuple(rebuilding[why]) for why in sorted(rebuilding)},
         noted=tuple(noted),
         interrupted=interrupted,
+        owed=tuple(owed),
     )
 
 
@@ -187,6 +195,7 @@ def status_object(status: DatasetStatus) -> dict[str, object]:
         "pending": _paths(status.pending),
         "rebuilding": _paths(status.rebuilding),
         "noted": list(status.noted),
+        "callbacks": [jsonable(one) for one in status.owed],
     }
 
 
@@ -214,6 +223,7 @@ def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
         yield f"  error      {dataset.error}"
     for run in status.runs:
         yield f"  {_run_line(run, interrupted=status.interrupted and run.state == 'running')}"
+    yield from (f"  {_owed_line(one)}" for one in status.owed)
     for code, states in status.failures.items():
         yield f"  failed: {code} ({len(states):,}): {FAILURE_SENTENCES[code]}"
         yield from (f"    {line}" for line in bounded([state.path for state in states], _PATHS_SHOWN))
@@ -226,6 +236,13 @@ def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
     if status.noted:
         yield f"  served with notes ({len(status.noted):,}): {program()} why {dataset.dataset_id} PATH shows them"
         yield from (f"    {line}" for line in bounded(status.noted, _PATHS_SHOWN))
+
+
+def _owed_line(owed: Owed) -> str:
+    what = f"callback {owed.status} of run {owed.run_number}"
+    if owed.endpoint is None or owed.next_try_at is None:
+        return f"{what} waits since {utc_stamp(owed.created_at)}"
+    return f"{what} to {owed.endpoint}: tried {owed.tries} times, again at {utc_stamp(owed.next_try_at)}; {owed.last_error or 'under way'}"
 
 
 def _waiting(state: RecordingState) -> str:

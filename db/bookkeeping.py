@@ -14,6 +14,7 @@ from db.base import Base, Count, DatasetKey, Json, Key, Moment, Path, RunKey
 
 __all__ = [
     "Callback",
+    "CallbackDelivery",
     "Contender",
     "Document",
     "Drain",
@@ -121,7 +122,10 @@ class Sweep(Base):
 
 
 class Callback(Base):
-    """The outbox: what the outside is told about a run, delivered at least once, in order per dataset."""
+    """The outbox: what the outside is told about a run, at every address at least once, in order per dataset.
+
+    ``delivered_at`` is when the last address had accepted it.
+    """
 
     __tablename__ = "callbacks"
     __table_args__ = (
@@ -130,8 +134,7 @@ class Callback(Base):
         Index("ix_callbacks_waiting", "dataset_pk", "pk", postgresql_where=text("delivered_at IS NULL")),
         CheckConstraint("status IN ('converting', 'ready', 'failed')", name="status"),
         CheckConstraint("(delivered_at IS NULL) = (body IS NOT NULL)", name="body_until_delivered"),
-        CheckConstraint("delivered_at IS NULL OR taken_until IS NULL", name="delivered_is_not_taken"),
-        CheckConstraint("octet_length(body) <= 16777216 AND length(last_error) <= 4000", name="thin"),
+        CheckConstraint("octet_length(body) <= 16777216", name="thin"),
     )
     pk: Mapped[Key]
     dataset_pk: Mapped[DatasetKey]
@@ -140,9 +143,22 @@ class Callback(Base):
     body: Mapped[bytes | None]
     created_at: Mapped[Moment]
     delivered_at: Mapped[datetime | None]
+
+
+class CallbackDelivery(Base):
+    """How one callback fares at one address. ``endpoint`` names the address and tells nothing secret of it."""
+
+    __tablename__ = "callback_deliveries"
+    __table_args__ = (
+        CheckConstraint("delivered_at IS NULL OR taken_until IS NULL", name="delivered_is_not_taken"),
+        CheckConstraint("endpoint <> '' AND length(endpoint) <= 500 AND length(last_error) <= 4000", name="thin"),
+    )
+    callback_pk: Mapped[int] = mapped_column(ForeignKey("callbacks.pk", ondelete="CASCADE"), primary_key=True)
+    endpoint: Mapped[str] = mapped_column(primary_key=True)
     tries: Mapped[int] = mapped_column(Integer, server_default=text("0"))
     next_try_at: Mapped[Moment]
     taken_until: Mapped[datetime | None]
+    delivered_at: Mapped[datetime | None]
     last_error: Mapped[str | None]
 
 

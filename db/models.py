@@ -31,6 +31,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from db.base import Base, Count, DatasetKey, Flag, Json, Key, Moment, Path, RunKey
 from db.bookkeeping import (
     Callback,
+    CallbackDelivery,
     Contender,
     Document,
     Host,
@@ -49,6 +50,7 @@ __all__ = [
     "Attempt",
     "Base",
     "Callback",
+    "CallbackDelivery",
     "Contender",
     "Dataset",
     "DatasetLease",

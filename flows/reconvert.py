@@ -38,6 +38,10 @@ __all__ = ["Recorded", "preview", "reconvert"]
 
 log = logging.getLogger("zarrmill.flows.reconvert")
 
+_SCHEDULER_S = (
+    180.0  # in the service a scheduler that ended is started again within seconds, on a busy machine a minute
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
@@ -129,6 +133,7 @@ def _with_servers(session: Session, database_url: str, recorded: Recorded | None
         workers=request.workers,
         memory_bytes=request.memory_bytes,
         workers_lock=session.ownership.workers_lock,
+        patience_s=0.0 if recorded is None else _SCHEDULER_S,
     )
     needs_workers = bool(session.plan.of(PlannedAction.CONVERT))
     record = services.prefect_api(settings) if recorded is None else nullcontext(recorded.api_url)

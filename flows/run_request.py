@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     settings = load_settings()
     import prefect.main  # noqa: F401 - it puts handlers of its own in the place of those it finds
 
-    set_up_logging(verbose=True, json=False, secrets=settings.secret_values())
+    set_up_logging(verbose=True, json=False, secrets=settings.secret_values(), alone=True)
     stop = StopSignal()
     with listening(stop), opened_database(settings) as (engine, _url):
         with engine.connect() as c:

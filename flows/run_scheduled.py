@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     settings = load_settings()
     import prefect.main  # noqa: F401 - it puts handlers of its own in the place of those it finds
 
-    set_up_logging(verbose=True, json=False, secrets=settings.secret_values())
+    set_up_logging(verbose=True, json=False, secrets=settings.secret_values(), alone=True)
     with being_child(Home(settings.home), chosen.flow):
         try:
             return _as_flow_run(settings, chosen.flow, chosen.flow_run) if chosen.flow_run else _unrecorded(chosen.flow)

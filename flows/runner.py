@@ -18,6 +18,7 @@ from flows.children import Children
 from flows.deployments import CONVERSION, deployments, interval_s
 from flows.inbox import DueFlow, Inbox
 from flows.run_request import child_name
+from flows.watch import tell_of_database
 from infra.home import Home
 from infra.standing import standing_files
 
@@ -38,6 +39,8 @@ _FIRST_DELAY_S: Final = 5.0
 _LONGEST_DELAY_S: Final = 900.0
 _DATASETS: Final = "dataset-"
 _VERIFY_EVERY_S: Final = 60.0
+_DATABASE_AWAY_S: Final = 120.0
+"""A restart of Postgres takes seconds."""
 
 
 class Runner:
@@ -59,21 +62,44 @@ class Runner:
         self._began: dict[str, float] = {}  # by scheduled flow: when it last began, as far as this runner knows
         self._intervals = {one.flow_name: min(map(interval_s, one.crons)) for one in deployments() if one.crons}
         self._started_at = time.monotonic()
+        self._database_away_at: float | None = None
+        self._database_told = False
 
     def run(self) -> None:
         """Take turns until asked to stop; then let what converts finish or let go, and publish."""
         log.info("the runner begins: at most %d datasets at a time", self._datasets_at_a_time)
         while self._stop.state == "go":
-            self._beat.touch()
             try:
                 self._turn()
+                self._beat.write_text(self._word())
+                self._database_answers()
             except DBAPIError as error:
                 log.warning("Postgres does not answer: %s", error_line(error))
+                self._database_is_away()
             self._stop.wait(_TURN_S)
         log.info("finishing what converts")
         patience_s = 5.0 if self._stop.state == "now" else self._settings.stop_grace_s + _PUBLISHES_S
         for name in self._children.end(patience_s):
             log.warning("%s did not finish in time and was killed; it is tried again later", name)
+
+    def _database_is_away(self) -> None:
+        """Tell of it, once: an alarm that cannot be written where the others are."""
+        now = time.monotonic()
+        self._database_away_at = self._database_away_at or now
+        if not self._database_told and now - self._database_away_at > _DATABASE_AWAY_S:
+            self._database_told = True
+            tell_of_database(self._settings, over=False)
+
+    def _database_answers(self) -> None:
+        if self._database_told:
+            tell_of_database(self._settings, over=True)
+        self._database_away_at, self._database_told = None, False
+
+    def _word(self) -> str:
+        """What is wrong with the runner, for those who look at its beat; nothing when nothing is."""
+        if self._inbox is None or self._inbox.away_since is None:
+            return ""
+        return "Prefect does not answer it"
 
     def _turn(self) -> None:
         self._reap()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from infra.settings import Settings
 
-__all__ = ["FLOWS", "publish_catalog", "reconcile", "upkeep", "verify_sweep"]
+__all__ = ["FLOWS", "publish_catalog", "reconcile", "upkeep", "verify_sweep", "weekly_report"]
 
 
 @contextmanager
@@ -67,5 +67,14 @@ def publish_catalog(target: str | None = None) -> State[Any]:
         return Completed(message=publish_catalogs(settings, engine, target=target))
 
 
-FLOWS: Final[tuple[Flow[..., Any], ...]] = (reconcile, verify_sweep, publish_catalog, upkeep)
+@flow(name="weekly_report", persist_result=False)
+def weekly_report() -> State[Any]:
+    """Say how the archive stands, whether or not anything is wrong."""
+    from flows.weekly import report
+
+    with _opened() as (settings, engine):
+        return Completed(message=report(settings, engine))
+
+
+FLOWS: Final[tuple[Flow[..., Any], ...]] = (reconcile, verify_sweep, publish_catalog, upkeep, weekly_report)
 """Every flow that has a schedule."""

@@ -172,7 +172,9 @@ def _prepare(opening: Opening, dataset: Dataset, run: Run, ownership: Ownership)
     for sentence in opening.survey.notes:
         opening.on_event(Note(sentence=sentence))
     given = {
-        each.name: getattr(opening, each.name) for each in fields(opening) if each.name not in {"called", "find_lost"}
+        each.name: getattr(opening, each.name)
+        for each in fields(opening)
+        if each.name not in {"called", "find_lost", "is_open"}
     }
     return Session(**given, dataset=dataset, run=run, plan=planned, ownership=ownership)
 

@@ -13,6 +13,7 @@ from db import datasets, killed, requests, retention
 from flows.ownership import is_gone
 from flows.prefect_adopted import asking
 from flows.prefect_left import crash_left, dataset_tag
+from flows.watch import look_around, tell_untold
 from tasks.callback import deliver_due, enqueue, refused_body
 from tasks.convert.scratch import is_left_behind
 
@@ -45,6 +46,8 @@ class Kept:
     refused: int
     scratch_removed: int
     trimmed: int
+    alarms_open: int
+    alarms_told: int
 
     @property
     def sentence(self) -> str:
@@ -52,7 +55,7 @@ class Kept:
         return (
             f"{self.leases_ended} leases of killed runs ended, {self.requests_back} requests wait again, {self.words_sent} runs told "
             f"as failed; callbacks: {self.accepted} accepted, {self.refused} refused; {self.scratch_removed} scratch folders and "
-            f"{self.trimmed} old rows removed"
+            f"{self.trimmed} old rows removed; {self.alarms_open} alarms open, {self.alarms_told} told"
         )
 
 
@@ -71,6 +74,8 @@ def keep_up(settings: Settings, engine: Engine) -> Kept:
         refused=delivered.refused,
         scratch_removed=_remove_left_scratch(settings.scratch),
         trimmed=_trim(engine, settings.keep_history_days),
+        alarms_open=look_around(settings, engine),
+        alarms_told=tell_untold(settings, engine),
     )
     log.info("%s", kept.sentence)
     return kept

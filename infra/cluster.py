@@ -244,6 +244,7 @@ def cluster(
     workers: int | None = None,
     memory_bytes: int | None = None,
     workers_lock: Path | None = None,
+    patience_s: float = 0.0,
 ) -> Iterator[Client]:
     """A Dask client whose scheduler has at least one worker of ours. Usable from any thread.
 
@@ -257,6 +258,8 @@ def cluster(
         Memory that conversions may use together, default this machine's free memory less headroom.
     workers_lock
         File that each of our own workers holds shared (flock) until it is gone.
+    patience_s
+        How long a scheduler of ``ZARRMILL_DASK_ADDRESS`` that does not answer is waited for, because somebody starts it again.
 
     Raises
     ------
@@ -267,7 +270,7 @@ def cluster(
     """
     with ExitStack() as stack:
         if settings.dask_address is not None:
-            client = _client_of(settings, settings.dask_address)
+            client = _client_of(settings, settings.dask_address, patience_s)
         else:
             client = _client_of_our_own(
                 stack, settings, database_url, slots=workers, memory_bytes=memory_bytes, workers_lock=workers_lock
@@ -276,22 +279,27 @@ def cluster(
         yield client
 
 
-def _client_of(settings: Settings, address: str) -> Client:
+def _client_of(settings: Settings, address: str, patience_s: float) -> Client:
     """A client that waits a minute for its scheduler to come back; that it is there now is asked before, and quickly."""
     from distributed import Client
     from distributed.comm.addressing import get_address_host_port
 
     check_reach(settings, address)
     security = client_security(settings, address)
-    try:
-        with socket.create_connection(get_address_host_port(address), timeout=_ANSWERS_WITHIN_S):
-            pass
-        return Client(address, set_as_default=False, timeout=_START_TIMEOUT_S, security=security)  # type: ignore[no-untyped-call]  # as above
-    except OSError as error:
-        raise Refused(
-            f"the Dask scheduler {address} does not answer; start it, or unset ZARRMILL_DASK_ADDRESS",
-            detail=str(error),
-        ) from error
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            with socket.create_connection(get_address_host_port(address), timeout=_ANSWERS_WITHIN_S):
+                pass
+            return Client(address, set_as_default=False, timeout=_START_TIMEOUT_S, security=security)  # type: ignore[no-untyped-call]  # as above
+        except OSError as error:
+            if time.monotonic() < deadline:
+                time.sleep(0.5)
+                continue
+            raise Refused(
+                f"the Dask scheduler {address} does not answer; start it, or unset ZARRMILL_DASK_ADDRESS",
+                detail=str(error),
+            ) from error
 
 
 def _client_of_our_own(

@@ -156,7 +156,7 @@ def main(arguments: list[str] | None = None) -> int:
         return ALREADY_KEPT
     os.ftruncate(lock, 0)
     os.pwrite(lock, str(os.getpid()).encode(), 0)
-    for stale in (files.error, files.state):
+    for stale in (files.error, files.state, files.runner_beat):
         stale.unlink(missing_ok=True)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

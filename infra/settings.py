@@ -14,6 +14,7 @@ from pydantic_settings import SettingsConfigDict
 
 from contract.errors import Refused
 from infra.database import normalise_url
+from infra.endpoints import web_address
 from infra.running_settings import RunningSettings
 from infra.serving_settings import ServingSettings
 from infra.sizes import parse_bytes
@@ -46,20 +47,6 @@ def _database(value: SecretStr) -> SecretStr:
         raise ValueError(refusal.sentence) from None
 
 
-def _web_address(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        host, user = parts.hostname, parts.username
-        _ = parts.port
-    except ValueError:
-        raise ValueError("it is not a web address") from None
-    if parts.scheme not in {"http", "https"} or not host:
-        raise ValueError("it must begin with http:// or https:// and name a host")
-    if user is not None:
-        raise ValueError("it must not hold a user or password, because addresses are shown in logs")
-    return value.rstrip("/")
-
-
 def _dask_address(value: str) -> str:
     if not re.fullmatch(r"(tcp|tls|ucx|ws|wss)://[^/\s@]+:\d{1,5}", value):
         raise ValueError("it must be the address of a Dask scheduler with its port")
@@ -75,7 +62,7 @@ def _finite(value: float) -> float:
 Size = Annotated[int, BeforeValidator(_size), Field(gt=0)]
 Folder = Annotated[Path, AfterValidator(_folder)]
 Seconds = Annotated[float, AfterValidator(_finite)]
-WebAddress = Annotated[str, AfterValidator(_web_address)]
+WebAddress = Annotated[str, AfterValidator(web_address)]
 
 
 class Settings(RunningSettings, ServingSettings):
@@ -250,16 +237,6 @@ class Settings(RunningSettings, ServingSettings):
         description="Stores that a verify sweep compares with their source side by side.",
         examples=["2"],
     )
-    callback_url: WebAddress | None = Field(
-        default=None,
-        description="Where each run reports that it converts and how it ended. Unset: nowhere.",
-        examples=["https://api.example.org/webhooks/zarr-ready"],
-    )
-    callback_token: SecretStr | None = Field(
-        default=None,
-        description="The token sent with those reports, in the header X-Webhook-Token.",
-        examples=["a-long-random-token"],
-    )
 
     @model_validator(mode="after")
     def _together(self) -> Settings:
@@ -274,8 +251,6 @@ class Settings(RunningSettings, ServingSettings):
                 "a secret of this installation is the one that docker-compose.yml publishes, and ZARRMILL_ENVIRONMENT is not development. "
                 "Choose secrets of your own (.env.example names them), or set ZARRMILL_ENVIRONMENT=development on a machine for trying things out"
             )
-        if self.callback_token is not None and self.callback_url is None:
-            raise ValueError("ZARRMILL_CALLBACK_TOKEN is set and ZARRMILL_CALLBACK_URL is not. Set both, or neither")
         if (self.s3_access_key_id is None) != (self.s3_secret_access_key is None):
             raise ValueError(
                 "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY belong together and one is unset. Set both, or neither"
@@ -296,13 +271,13 @@ class Settings(RunningSettings, ServingSettings):
 
     def secret_values(self) -> list[str]:
         """What must never be shown: for the log's filter, not for anything else."""
-        keys = (self.callback_token, self.s3_access_key_id, self.s3_secret_access_key, self.s3_session_token)
+        keys = (self.s3_access_key_id, self.s3_secret_access_key, self.s3_session_token)
         given = [key.get_secret_value() for key in keys if key]
         if self.database_url:
             url = self.database_url.get_secret_value()
             password = urlsplit(url).password
             given += [url] + ([password, unquote(password)] if password else [])
-        return given + self.serving_secrets()
+        return given + self.serving_secrets() + self.running_secrets()
 
     @classmethod
     def variable(cls, field: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import psycopg
 
+from infra.dask_security import client_security
 from infra.prefect_server import answers
 from infra.processes import is_running
 from infra.standing import standing_files
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from infra.settings import Settings
     from infra.standing import Standing
 
-__all__ = ["Health", "PartHealth", "health_of", "is_well"]
+__all__ = ["Health", "PartHealth", "dask_workers", "health_of", "is_well"]
 
 Health = Literal["healthy", "alarm", "unknown"]
 _BEAT_S: Final = 90.0
@@ -48,7 +49,7 @@ def is_well(parts: list[PartHealth]) -> bool:
 def health_of(home: Home, settings: Settings, standing: Standing) -> list[PartHealth]:
     """Every part with what it answers. ``settings`` are those with the addresses of what stands."""
     found = [_postgres(home, settings)]
-    workers = _workers(standing.addresses.get("dask"))
+    workers = dask_workers(settings, standing.addresses.get("dask"))
     found += [_part(home, standing, name, workers) for name in ("prefect", "dask-scheduler", "api", "runner")]
     named = [one.name for one in standing.parts if one.name.startswith("worker-")]
     return found + [_worker(standing, name, len(named), workers) for name in named]
@@ -111,14 +112,17 @@ def _worker(standing: Standing, name: str, expected: int, workers: list[Any] | s
     )
 
 
-def _workers(address: str | None) -> list[Any] | str:
+def dask_workers(settings: Settings, address: str | None) -> list[Any] | str:
     """Workers of a Dask scheduler, or why they are not known."""
     if address is None:
         return "it has no address"
     from distributed import rpc
 
+    security = client_security(settings, address)
+    arguments = None if security is None else security.get_connection_args("client")
+
     async def ask() -> list[Any]:
-        async with rpc(address, timeout=_TIMEOUT_S) as scheduler:  # type: ignore[no-untyped-call]  # distributed has no types
+        async with rpc(address, timeout=_TIMEOUT_S, connection_args=arguments) as scheduler:  # type: ignore[no-untyped-call]  # distributed has no types
             told = await asyncio.wait_for(scheduler.identity(n_workers=-1), _TIMEOUT_S)
         return list(told["workers"].values())
 
@@ -142,7 +146,8 @@ def _web(address: str) -> str | None:
 
 def _beat(home: Home) -> str | None:
     try:
-        age_s = time.time() - standing_files(home).runner_beat.stat().st_mtime
+        beat = standing_files(home).runner_beat
+        age_s, word = time.time() - beat.stat().st_mtime, beat.read_text()
     except FileNotFoundError:
         return "it has not begun"
-    return None if age_s < _BEAT_S else f"it has said nothing for {age_s:.0f} s"
+    return (word or None) if age_s < _BEAT_S else f"it has said nothing for {age_s:.0f} s"

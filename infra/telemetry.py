@@ -117,7 +117,9 @@ def _is_news(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING or record.name.partition(".")[0] not in _QUIET
 
 
-def set_up_logging(verbose: bool = False, json: bool = False, *, secrets: Iterable[str] = ()) -> None:
+def set_up_logging(
+    verbose: bool = False, json: bool = False, *, secrets: Iterable[str] = (), alone: bool = False
+) -> None:
     """Send every log of this process to stderr, once; a second call replaces the first.
 
     Parameters
@@ -128,13 +130,15 @@ def set_up_logging(verbose: bool = False, json: bool = False, *, secrets: Iterab
         JSON lines instead of lines for people.
     secrets
         Values that must never appear, beside everything that looks like one.
+    alone
+        Take away the handlers that libraries have put beside ours, which would say everything twice and hide nothing.
     """
     known = [secret for secret in secrets if secret]
     handler = _Stderr()
     handler.setFormatter(JsonLines(known) if json else HumanLines(known))
     handler.addFilter(_is_news)
     root = logging.getLogger()
-    for old in [one for one in root.handlers if isinstance(one, _Stderr)]:
+    for old in [one for one in root.handlers if alone or isinstance(one, _Stderr)]:
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(logging.INFO if verbose else logging.WARNING)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from db.measurements import KindMeasured
     from db.outbox import Delivery
     from db.runs import Run
+    from infra.endpoints import Endpoint
     from infra.settings import Settings
     from tasks.publish.dataset import Published
 
@@ -222,41 +223,62 @@ class Deliveries:
 
 
 def deliver_due(engine: Engine, settings: Settings) -> Deliveries:
-    """Deliver what the outbox holds and is due, oldest first per dataset. Trouble is noted there, never raised."""
-    if settings.callback_url is None:
-        return Deliveries(unaddressed=_close_all(engine))
+    """Deliver what the outbox holds and is due, oldest first per dataset, to each address. Trouble is noted there, never raised.
+
+    An address that does not answer holds up no other one.
+    """
+    endpoints = settings.callback_endpoints()
+    if not endpoints:
+        with engine.begin() as c:
+            return Deliveries(unaddressed=outbox.close_told(c, endpoints=()))
+    accepted = refused = 0
+    for endpoint in endpoints:
+        good, bad = _deliver_to(engine, endpoint)
+        accepted += good
+        refused += bad
+    with engine.begin() as c:
+        outbox.close_told(c, endpoints=[endpoint.name for endpoint in endpoints])
+    return Deliveries(accepted=accepted, refused=refused)
+
+
+def _deliver_to(engine: Engine, endpoint: Endpoint) -> tuple[int, int]:
+    """How many callbacks an address accepted, and how many it did not."""
     import httpx
 
     headers = {"Content-Type": "application/json", "User-Agent": "zarrmill"}
-    if settings.callback_token is not None:
-        headers["X-Webhook-Token"] = settings.callback_token.get_secret_value()
+    if endpoint.token is not None:
+        headers["X-Webhook-Token"] = endpoint.token.get_secret_value()
     accepted = refused = 0
     # Neither redirects nor proxies of the environment: the token goes to the address that was set and nowhere else.
     timeout = httpx.Timeout(TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     with httpx.Client(headers=headers, timeout=timeout, follow_redirects=False, trust_env=False) as client:
         for _ in range(_ROUNDS):
             with engine.begin() as c:
-                due = outbox.due_deliveries(c)
+                due = outbox.due_deliveries(c, endpoint=endpoint.name)
             if not due:
                 break
             for delivery in due:
-                error = _post(client, settings.callback_url, delivery)
+                error = _post(client, endpoint.url, delivery)
                 accepted += error is None
                 refused += error is not None
                 with engine.begin() as c:
                     if error is None:
-                        outbox.delivered(c, pk=delivery.pk)
+                        outbox.delivered(c, pk=delivery.pk, endpoint=endpoint.name)
                     else:
-                        outbox.failed_delivery(c, pk=delivery.pk, error=error)
-    return Deliveries(accepted=accepted, refused=refused)
+                        outbox.failed_delivery(c, pk=delivery.pk, endpoint=endpoint.name, error=error)
+    return accepted, refused
 
 
 def _post(client: httpx.Client, url: str, delivery: Delivery) -> str | None:
-    """Why a callback was not accepted, redacted; None when it was. The answer's body is not read."""
+    """Why a callback was not accepted, redacted; None when it was. The answer's body is not read.
+
+    Sent again it carries the same key, so that a receiver can tell a repetition.
+    """
     import httpx
 
+    key = {"Idempotency-Key": f"{delivery.run_id}/{delivery.status}"}
     try:
-        with client.stream("POST", url, content=delivery.body) as answer:
+        with client.stream("POST", url, content=delivery.body, headers=key) as answer:
             if answer.is_success:
                 return None
             error = f"the receiver answered {answer.status_code}"
@@ -266,16 +288,3 @@ def _post(client: httpx.Client, url: str, delivery: Delivery) -> str | None:
         "callback %s of %s was not accepted (try %d): %s", delivery.status, delivery.dataset_id, delivery.tries, error
     )
     return error
-
-
-def _close_all(engine: Engine) -> int:
-    closed = 0
-    for _ in range(_ROUNDS):
-        with engine.begin() as c:
-            due = outbox.due_deliveries(c)
-            for delivery in due:
-                outbox.delivered(c, pk=delivery.pk)
-        closed += len(due)
-        if not due:
-            break
-    return closed

@@ -173,8 +173,11 @@ def test_a_run_tells_one_end_and_drops_a_beginning_that_nobody_heard(bench: Benc
         assert [delivery.status for delivery in due(c, bench)] == ["ready"]
 
 
-def due(c: Connection, bench: Bench) -> list[outbox.Delivery]:
-    found = outbox.due_deliveries(c, limit=1000)
+A, B = "https://a.example.org#1", "https://b.example.org#2"
+
+
+def due(c: Connection, bench: Bench, endpoint: str = A) -> list[outbox.Delivery]:
+    found = outbox.due_deliveries(c, endpoint=endpoint, limit=1000)
     return [delivery for delivery in found if delivery.dataset_id == bench.dataset.dataset_id]
 
 
@@ -188,25 +191,29 @@ def test_callbacks_of_a_dataset_are_delivered_in_order_and_again_until_accepted(
         [one] = due(c, bench)
         assert (one.body, one.tries, one.run_id) == (b"1", 1, first.id)
         assert due(c, bench) == []
-        outbox.failed_delivery(c, pk=one.pk, error="503")
+        outbox.failed_delivery(c, pk=one.pk, endpoint=A, error="503")
         assert due(c, bench) == []
-    bench.wait(seconds=60)
+    bench.wait(seconds=44)
+    with bench.begin() as c:
+        assert due(c, bench) == []
+    bench.wait(seconds=31)  # a minute, and a quarter more or less
     with bench.begin() as c:
         [again] = due(c, bench)
         assert (again.pk, again.tries) == (one.pk, 2)
-        outbox.failed_delivery(c, pk=one.pk, error="503")
-    bench.wait(seconds=119)
+        outbox.failed_delivery(c, pk=one.pk, endpoint=A, error="503")
+    bench.wait(seconds=89)
     with bench.begin() as c:
         assert due(c, bench) == []
-    bench.wait(seconds=1)
+    bench.wait(seconds=61)
     with bench.begin() as c:
         [third] = due(c, bench)
-        outbox.delivered(c, pk=third.pk)
-        outbox.delivered(c, pk=third.pk)
+        outbox.delivered(c, pk=third.pk, endpoint=A)
+        outbox.delivered(c, pk=third.pk, endpoint=A)
         [other] = due(c, bench)
         assert other.body == b"2"
-        outbox.delivered(c, pk=other.pk)
+        outbox.delivered(c, pk=other.pk, endpoint=A)
         assert due(c, bench) == []
+        assert outbox.close_told(c, endpoints=[A]) >= 2
         assert c.scalar(text("SELECT count(body) FROM callbacks WHERE dataset_pk = :pk"), {"pk": bench.dataset.pk}) == 0
 
 
@@ -219,13 +226,60 @@ def test_a_beginning_that_is_being_delivered_is_told_before_the_end_or_dropped(b
             outbox.enqueue(c, run=run, status="ready", body=b"2")
             assert due(c, bench) == []
             if accepted:
-                outbox.delivered(c, pk=beginning.pk)
+                outbox.delivered(c, pk=beginning.pk, endpoint=A)
             else:
-                outbox.failed_delivery(c, pk=beginning.pk, error="503")
+                outbox.failed_delivery(c, pk=beginning.pk, endpoint=A, error="503")
             [end] = due(c, bench)
             assert end.body == b"2"
-            outbox.delivered(c, pk=end.pk)
+            outbox.delivered(c, pk=end.pk, endpoint=A)
         bench.wait(hours=1)
+
+
+def test_each_address_is_told_on_its_own_and_a_callback_is_over_when_all_have_it(bench: Bench) -> None:
+    run = bench.start()
+    with bench.begin() as c:
+        outbox.enqueue(c, run=run, status="converting", body=b"1")
+        [first] = due(c, bench)
+        outbox.delivered(c, pk=first.pk, endpoint=A)
+        outbox.enqueue(c, run=run, status="ready", body=b"2")
+        # the beginning is stale for those who have not heard it, and stays as history because one has
+        [at_a], [at_b] = due(c, bench), due(c, bench, B)
+        assert (at_a.body, at_b.body) == (b"2", b"2")
+        outbox.delivered(c, pk=at_a.pk, endpoint=A)
+        outbox.failed_delivery(c, pk=at_b.pk, endpoint=B, error="503")
+        outbox.close_told(c, endpoints=[A, B])
+        [owed] = outbox.owed(c, dataset_pk=bench.dataset.pk)
+        assert (owed.status, owed.endpoint, owed.tries, owed.last_error) == ("ready", B, 1, "503")
+        assert due(c, bench) == []
+    bench.wait(minutes=2)
+    with bench.begin() as c:
+        assert due(c, bench) == []
+        [again] = due(c, bench, B)
+        assert again.tries == 2
+        # an address that is taken out of the setting is waited for no longer
+        outbox.close_told(c, endpoints=[A])
+        assert outbox.owed(c, dataset_pk=bench.dataset.pk) == []
+        assert [
+            row[0]
+            for row in c.execute(
+                text("SELECT status FROM callbacks WHERE dataset_pk = :pk ORDER BY pk"), {"pk": bench.dataset.pk}
+            )
+        ] == ["converting", "ready"]
+
+
+def test_what_two_take_at_the_same_moment_only_one_is_given(bench: Bench) -> None:
+    run = bench.start()
+    with bench.begin() as c:
+        outbox.enqueue(c, run=run, status="ready", body=b"1")
+    barrier = threading.Barrier(3)
+
+    def take() -> int:
+        with bench.begin() as c:
+            barrier.wait(timeout=90)
+            return len(due(c, bench))
+
+    with ThreadPoolExecutor(3) as pool:
+        assert sorted(pool.map(lambda _n: take(), range(3))) == [0, 0, 1]
 
 
 def test_a_delivery_whose_command_died_is_given_to_the_next(bench: Bench) -> None:

@@ -52,6 +52,18 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
         "ZARRMILL_VERIFY_WORKERS": "3",
         "ZARRMILL_CALLBACK_URL": "https://api.example.org/ready",
         "ZARRMILL_CALLBACK_TOKEN": _SECRET,
+        "ZARRMILL_DATASETS_AT_A_TIME": "5",
+        "ZARRMILL_ALARM_URL": "https://chat.example.org/hook",
+        "ZARRMILL_ALARM_TOKEN": f"{_SECRET}-of-alarms",
+        "ZARRMILL_ALARM_STUCK_H": "6",
+        "ZARRMILL_ALARM_CALLBACK_H": "1.5",
+        "ZARRMILL_MAIL_HOST": "smtp.example.org",
+        "ZARRMILL_MAIL_PORT": "465",
+        "ZARRMILL_MAIL_SECURITY": "tls",
+        "ZARRMILL_MAIL_USER": "zarrmill",
+        "ZARRMILL_MAIL_PASSWORD": f"{_SECRET}-of-mail",
+        "ZARRMILL_MAIL_FROM": "zarrmill@example.org",
+        "ZARRMILL_MAIL_TO": "a@example.org, b@example.org",
         "AWS_ENDPOINT_URL": "https://s3.example.org",
         "AWS_DEFAULT_REGION": "us-east-2",
         "AWS_ACCESS_KEY_ID": "key-id",
@@ -59,7 +71,6 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
         "AWS_SESSION_TOKEN": f"{_SECRET}-of-session",
         "ZARRMILL_S3_CONCURRENCY": "4",
         "ZARRMILL_S3_TRIES": "3",
-        "ZARRMILL_DATASETS_AT_A_TIME": "4",
         "ZARRMILL_ENVIRONMENT": "development",
         "ZARRMILL_LISTEN": "10.0.0.5",
         "ZARRMILL_CORS_ORIGINS": "https://example.org, https://*.example.org",
@@ -105,6 +116,10 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
     assert [(one.who, one.scope) for one in settings.operators()] == [("ada", "operate"), ("grafana", "read")]
     secrets = {f"{_SECRET}-of-{what}" for what in ("s3", "session", "webhook", "ada", "grafana")}
     assert {"key-id", *secrets} <= set(settings.secret_values())
+    assert (settings.datasets_at_a_time, settings.alarm_stuck_h, settings.alarm_callback_h) == (5, 6, 1.5)
+    assert (settings.mail_host, settings.mail_port, settings.mail_security) == ("smtp.example.org", 465, "tls")
+    assert (settings.mail_from, settings.mail_to) == ("zarrmill@example.org", "a@example.org,b@example.org")
+    assert {f"{_SECRET}-of-alarms", f"{_SECRET}-of-mail"} <= set(settings.secret_values())
     assert _SECRET not in repr(settings) + repr(settings.operators())
 
 
@@ -257,3 +272,43 @@ def test_a_relative_folder_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ZARRMILL_HOME", "state")
     assert load_settings().home == tmp_path / "state"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"CALLBACK_URL": "https://a.example.org,ftp://b"}, "CALLBACK_URL"),
+        ({"CALLBACK_URL": "https://a.example.org,https://a.example.org"}, "each once"),
+        ({"CALLBACK_URL": "https://a.example.org,https://b.example.org", "CALLBACK_TOKEN": "x,y,z"}, "one for each"),
+        ({"ALARM_TOKEN": "x"}, "ZARRMILL_ALARM_URL is not"),
+        ({"MAIL_HOST": "smtp.example.org"}, "Set all three"),
+        ({"MAIL_PASSWORD": "secret"}, "needs ZARRMILL_MAIL_USER"),
+        (
+            {"MAIL_PASSWORD": "secret", "MAIL_USER": "u", "MAIL_SECURITY": "none"},
+            "a line that is private",
+        ),
+        ({"MAIL_TO": "nobody"}, "mail addresses"),
+    ],
+)
+def test_who_is_told_must_be_reachable_as_it_is_set(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], told: str
+) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(f"ZARRMILL_{name}", value)
+    with pytest.raises(Refused, match=told):
+        load_settings()
+
+
+def test_each_address_has_its_token_or_all_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZARRMILL_CALLBACK_URL", "https://a.example.org/x, https://b.example.org/y")
+    monkeypatch.setenv("ZARRMILL_CALLBACK_TOKEN", "one")
+    tokens = [one.token.get_secret_value() for one in load_settings().callback_endpoints() if one.token]
+    assert tokens == ["one", "one"]
+    monkeypatch.setenv("ZARRMILL_CALLBACK_TOKEN", "one,two")
+    settings = load_settings()
+    assert [one.token.get_secret_value() for one in settings.callback_endpoints() if one.token] == ["one", "two"]
+    assert {"one", "two", "one,two"} <= set(settings.secret_values())
+    assert [one.name.partition("#")[0] for one in settings.callback_endpoints()] == [
+        "https://a.example.org",
+        "https://b.example.org",
+    ]

@@ -55,10 +55,10 @@ class Zarrmill:
             start_new_session=True,
         )
 
-    def run(self, *arguments: str | Path, code: int | None = 0) -> Finished:
+    def run(self, *arguments: str | Path, code: int | None = 0, timeout_s: float = 240) -> Finished:
         """Run it to its end; ``code`` is the exit code it must have, None for any."""
         process = self.start(*arguments)
-        return finish(process, code=code)
+        return finish(process, code=code, timeout_s=timeout_s)
 
 
 def finish(process: subprocess.Popen[str], *, code: int | None = 0, timeout_s: float = 240) -> Finished:

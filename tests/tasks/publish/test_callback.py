@@ -1,22 +1,22 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from hook_receiver import HookReceiver as Receiver
+from hook_receiver import hook_receiver
 from press import COMMIT, Press, zarr_of
 from pydantic import SecretStr
 from sqlalchemy import Engine, text
 from state_bench import path_of
 
 from contract.documents import dump
-from contract.errors import LostLease, PublishConflict
+from contract.errors import LostLease, PublishConflict, Refused
 from contract.index import FailureEntry
 from db.measurements import kinds_measured
 from infra.settings import Settings, load_settings
@@ -28,6 +28,7 @@ from tasks.callback import (
     enqueue_converting,
     failed_body,
     ready_body,
+    refused_body,
 )
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "contract/schemas/zarr-ready-v1.json").read_text())
@@ -39,45 +40,10 @@ def press(engine: Engine, tmp_path: Path) -> Press:
     return Press(engine, tmp_path)
 
 
-class Receiver:
-    """A real web server that answers what it is told and remembers what it was sent."""
-
-    def __init__(self) -> None:
-        self.answers: list[int] = []
-        self.received: list[tuple[dict[str, str], Any]] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.received.append(({k.lower(): v for k, v in self.headers.items()}, json.loads(body)))
-                status = receiver.answers.pop(0) if receiver.answers else 200
-                self.send_response(status)
-                if status == 302:
-                    self.send_header("Location", "/elsewhere")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = False
-        self.url = f"http://127.0.0.1:{self.server.server_port}/webhooks/zarr-ready"
-
-    def statuses(self) -> list[str]:
-        return [body["status"] for _headers, body in self.received]
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield made
-    made.server.shutdown()
-    thread.join()
-    made.server.server_close()
+    with hook_receiver() as made:
+        yield made
 
 
 def told(url: str | None) -> Settings:
@@ -105,7 +71,9 @@ def ended(press: Press) -> None:
 def minutes_later(press: Press, minutes: int) -> Iterator[None]:
     """Make what waits due, as if so many minutes had gone by."""
     with press.begin() as c:
-        c.execute(text("UPDATE callbacks SET next_try_at = next_try_at - make_interval(mins => :m)"), {"m": minutes})
+        c.execute(
+            text("UPDATE callback_deliveries SET next_try_at = next_try_at - make_interval(mins => :m)"), {"m": minutes}
+        )
     yield
 
 
@@ -187,6 +155,8 @@ def test_callbacks_arrive_in_order_with_the_token_and_only_once(press: Press, re
     assert receiver.statuses() == ["converting", "failed", "converting"]
     headers = receiver.received[0][0]
     assert (headers["x-webhook-token"], headers["content-type"]) == ("t0ken", "application/json")
+    keys = [headers["idempotency-key"] for headers, _body in receiver.received]
+    assert len(set(keys)) == 3, "a key for each, the same when it is sent again"
 
 
 def test_a_stale_announcement_is_dropped_when_the_run_has_ended(press: Press, receiver: Receiver) -> None:
@@ -221,7 +191,7 @@ def test_what_is_not_accepted_is_noted_and_tried_again_later_before_anything_new
     assert (outcome.accepted, outcome.refused) == (0, 1)
     assert deliver_due(press.engine, told(receiver.url)).refused == 0, "not before its time"
     with press.begin() as c:
-        noted = c.execute(text("SELECT last_error, tries FROM callbacks ORDER BY pk LIMIT 1")).one()
+        noted = c.execute(text("SELECT last_error, tries FROM callback_deliveries ORDER BY callback_pk LIMIT 1")).one()
     assert (noted.tries, str(status) in noted.last_error) == (1, True)
     with minutes_later(press, 10):
         deliver_due(press.engine, told(receiver.url))
@@ -234,7 +204,7 @@ def test_a_receiver_that_is_not_there_costs_nothing_but_a_note(press: Press, rec
     nobody = told("http://127.0.0.1:9/hook?token=s3cret")
     assert deliver_due(press.engine, nobody).refused == 1
     with press.begin() as c:
-        note = str(c.scalar(text("SELECT last_error FROM callbacks")))
+        note = str(c.scalar(text("SELECT last_error FROM callback_deliveries")))
     assert "s3cret" not in note
     assert "t0ken" not in note
     with minutes_later(press, 10):
@@ -249,3 +219,37 @@ def test_without_an_address_what_is_due_is_closed_and_never_sent_later(press: Pr
     assert deliver_due(press.engine, told(None)).unaddressed == 2
     assert deliver_due(press.engine, told(receiver.url)).accepted == 0
     assert receiver.received == []
+
+
+def test_two_addresses_are_told_with_their_own_tokens_and_one_that_is_down_holds_up_no_other(
+    press: Press, receiver: Receiver
+) -> None:
+    press.plan("01")
+    ended(press)
+    with hook_receiver() as other:
+        settings = load_settings(
+            callback_url=f"{receiver.url}, {other.url}", callback_token=SecretStr("for-the-first,for-the-second")
+        )
+        other.answers = [503]
+        outcome = deliver_due(press.engine, settings)
+        assert (outcome.accepted, outcome.refused) == (1, 1)
+        with minutes_later(press, 10):
+            assert deliver_due(press.engine, settings).accepted == 1
+        assert (receiver.statuses(), other.statuses()) == (["failed"], ["failed", "failed"])
+        assert [headers["x-webhook-token"] for headers, _body in receiver.received] == ["for-the-first"]
+        [first, second] = [headers for headers, _body in other.received]
+        assert (first["x-webhook-token"], first["idempotency-key"]) == ("for-the-second", second["idempotency-key"])
+    with press.begin() as c:
+        assert c.scalar(text("SELECT count(*) FROM callbacks WHERE delivered_at IS NULL")) == 0
+        names = c.scalars(text("SELECT endpoint FROM callback_deliveries")).all()
+    assert len(set(names)) == 2
+    assert not any("webhooks" in name for name in names), "the path of an address may be a secret"
+
+
+def test_a_run_that_could_not_be_begun_says_so_and_what_stands(press: Press) -> None:
+    body = json.loads(dump(refused_body(press.dataset, Refused("the source cannot be read"))))
+    jsonschema.validate(body, SCHEMA)
+    assert (body["status"], body["error"], body["store_count"]) == ("failed", "the source cannot be read", 0)
+    assert (body["converted"], body["removed"], body["errors"]) == ([], [], 0)
+    assert "commit" not in body
+    assert "discovered_count" not in body
