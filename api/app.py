@@ -12,6 +12,8 @@ from starlette.responses import Response
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from api.about import READ, about_routes
+from api.admin import admin_routes
+from api.admin_reads import admin_reading_routes
 from api.bodies import ErrorBody
 from api.caching import Origins
 from api.datasets import dataset_routes
@@ -80,7 +82,13 @@ def create_app(target: Target, settings: Settings, engine: Engine | None = None)
     )
     app.add_middleware(Measured, metrics=metrics)
     app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted_proxies)
-    for routes in (about_routes(service, metrics), dataset_routes(service), webhook_routes(service)):
+    for routes in (
+        about_routes(service, metrics),
+        dataset_routes(service),
+        webhook_routes(service),
+        admin_routes(service),
+        admin_reading_routes(service),
+    ):
         app.include_router(routes)
     app.include_router(recipe_routes(target_place(target)), dependencies=[Depends(_public_only(service))])
     # last, because its last route takes every path

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ApiError", "add_error_handlers", "error", "not_found", "request_id"]
 
 _NO_STORE = {"Cache-Control": "no-store"}
+_MOST_WRONG = 20
 _DATABASE = "The database cannot be asked now; try again."
 _log = logging.getLogger("zarrmill.api")
 
@@ -100,9 +101,17 @@ def _http_error(request: Request, raised: Exception) -> Response:
     return error(request.scope, raised.status_code, str(raised.detail), headers=dict(raised.headers or {}))
 
 
+def _sendable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")[:300]
+
+
 def _invalid(request: Request, raised: Exception) -> Response:
     assert isinstance(raised, RequestValidationError)
-    wrong = [{"where": ".".join(map(str, one["loc"])), "what": one["msg"]} for one in raised.errors()]
+    # names come from the request, and half of a surrogate pair could not be sent back
+    wrong = [
+        {"where": _sendable(".".join(map(str, one["loc"]))), "what": _sendable(one["msg"])}
+        for one in raised.errors()[:_MOST_WRONG]
+    ]
     return error(request.scope, HTTPStatus.BAD_REQUEST, "The request cannot be understood.", detail=wrong)
 
 

@@ -1,0 +1,234 @@
+"""What operators do over HTTP. Each action leaves a row of history with who and why."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Depends
+
+from api.admin_bodies import Acknowledge, Drain, Requeue, Trigger, Why
+from api.bodies import ErrorBody
+from api.errors import ApiError
+from api.operators import allowed
+from contract.errors import ZarrmillError
+from contract.layout import is_dataset_id
+from db import approvals, datasets, drains, operators, pauses
+from db.requeue import Chosen, requeue, would_requeue
+from flows.survey import current_versions
+from flows.trigger import trigger
+from tasks.catalog import publish_catalog
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from api.service import Service
+    from db.dataset_values import Dataset
+
+__all__ = ["admin_routes"]
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody} for status in (400, 401, 403, 404, 409, 413, 429, 500, 503)
+}
+
+
+def admin_routes(service: Service) -> APIRouter:
+    """The routes of ``/admin`` that change something."""
+    routes = APIRouter(prefix="/admin", tags=["operators"], responses=ERRORS)
+    _add_requests(routes, service)
+    _add_pauses(routes, service)
+    _add_requeue(routes, service)
+    _add_machines(routes, service)
+    _add_engine(routes, service)
+    return routes
+
+
+def _dataset(c: Connection, service: Service, dataset_id: str) -> Dataset:
+    found = datasets.find(c, dataset_id=dataset_id, target=service.target.url) if is_dataset_id(dataset_id) else None
+    if found is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, "Dataset not found")
+    return found
+
+
+def _add_requests(routes: APIRouter, service: Service) -> None:
+    who = Depends(allowed(service.settings, "operate"))
+
+    def ask(dataset_id: str, by: str, verb: str, asked: Trigger, mode: str) -> dict[str, Any]:
+        with service.reading() as c:
+            dataset = _dataset(c, service, dataset_id)
+        found = trigger(
+            service.state,
+            dataset,
+            asked_by=by,
+            mode=mode,
+            commit=asked.commit,
+            rebuild_on=asked.rebuild_on,
+            detail=asked.why,
+        )
+        told = {"request": found.request.pk, "mode": found.request.mode, "coalesced": found.coalesced}
+        with service.state.begin() as c:
+            said = asked.model_dump(exclude={"why"}) | {"mode": mode}
+            operators.note(
+                c,
+                acted_by=by,
+                verb=verb,
+                executed=True,
+                subject=dataset_id,
+                why=asked.why,
+                parameters=said,
+                counts=told,
+            )
+        return {"ok": True, "dataset_id": dataset_id, **told, "widened": found.widened}
+
+    @routes.post("/datasets/{dataset_id}/trigger")
+    def trigger_one(dataset_id: str, asked: Trigger, by: str = who) -> dict[str, Any]:
+        """Ask for a conversion. While one waits, this is a part of it."""
+        return ask(dataset_id, by, "trigger", asked, asked.mode)
+
+    @routes.post("/datasets/{dataset_id}/verify")
+    def verify_one(dataset_id: str, asked: Why, by: str = who) -> dict[str, Any]:
+        """Ask that what is served be compared with its source now."""
+        return ask(dataset_id, by, "verify", Trigger(why=asked.why), "verify")
+
+
+def _add_pauses(routes: APIRouter, service: Service) -> None:
+    who = Depends(allowed(service.settings, "operate"))
+
+    def act(dataset_id: str | None, by: str, why: str | None, *, pausing: bool) -> dict[str, Any]:
+        with service.state.begin() as c:
+            dataset = None if dataset_id is None else _dataset(c, service, dataset_id)
+            changed = (
+                pauses.pause(c, dataset=dataset, paused_by=by, why=why)
+                if pausing
+                else pauses.resume(c, dataset=dataset)
+            )
+            verb = "pause" if pausing else "resume"
+            operators.note(
+                c, acted_by=by, verb=verb, executed=True, subject=dataset_id, why=why, counts={"changed": int(changed)}
+            )
+        return {"ok": True, "dataset_id": dataset_id, "paused": pausing, "changed": changed}
+
+    @routes.post("/datasets/{dataset_id}/pause")
+    def pause_one(dataset_id: str, asked: Why, by: str = who) -> dict[str, Any]:
+        """Let a dataset start nothing by itself."""
+        return act(dataset_id, by, asked.why, pausing=True)
+
+    @routes.post("/datasets/{dataset_id}/resume")
+    def resume_one(dataset_id: str, asked: Why, by: str = who) -> dict[str, Any]:
+        """End the pause of a dataset."""
+        return act(dataset_id, by, asked.why, pausing=False)
+
+    @routes.post("/pause")
+    def pause_all(asked: Why, by: str = who) -> dict[str, Any]:
+        """Let nothing start by itself."""
+        return act(None, by, asked.why, pausing=True)
+
+    @routes.post("/resume")
+    def resume_all(asked: Why, by: str = who) -> dict[str, Any]:
+        """End the pause of everything; datasets that are paused by themselves stay so."""
+        return act(None, by, asked.why, pausing=False)
+
+
+def _add_requeue(routes: APIRouter, service: Service) -> None:
+    who = Depends(allowed(service.settings, "operate"))
+
+    @routes.post("/requeue")
+    def requeue_chosen(asked: Requeue, by: str = who) -> dict[str, Any]:
+        """Make recordings due again. Nothing is done without ``execute``: the answer says what would be."""
+        with service.state.begin() as c:
+            known = {one.dataset_id: one.pk for one in datasets.list_datasets(c, target=service.target.url)}
+            if unknown := sorted(set(asked.datasets) - set(known)):
+                raise ApiError(HTTPStatus.NOT_FOUND, "Dataset not found", detail={"unknown": unknown})
+            chosen = Chosen(
+                datasets=frozenset(known[one] for one in asked.datasets or known),
+                states=frozenset(asked.states),
+                codes=frozenset(asked.codes),
+                reasons=frozenset(asked.reasons),
+            )
+            # no dataset at this target must not mean every dataset of every target
+            found = would_requeue(c, chosen=chosen) if chosen.datasets else []
+            count = sum(one.recordings for one in found)
+            if asked.execute and asked.expect not in (None, count):
+                raise ApiError(
+                    HTTPStatus.CONFLICT,
+                    f"It would be {count} recordings by now; look again.",
+                    detail={"recordings": count},
+                )
+            if asked.execute and found:
+                found = requeue(c, chosen=chosen, asked_by=by, detail=asked.why)
+            operators.note(
+                c,
+                acted_by=by,
+                verb="requeue",
+                executed=asked.execute,
+                why=asked.why,
+                parameters=asked.model_dump(mode="json", exclude={"why", "execute"}),
+                counts={"datasets": len(found), "recordings": count},
+            )
+        shown = [
+            {"dataset_id": one.dataset_id, "state": one.state, "recordings": one.recordings} for one in found[:200]
+        ]
+        return {"ok": True, "executed": asked.execute, "count": len(found), "recordings": count, "datasets": shown}
+
+
+def _add_machines(routes: APIRouter, service: Service) -> None:
+    who = Depends(allowed(service.settings, "operate"))
+
+    @routes.post("/drain")
+    def drain(asked: Drain, by: str = who) -> dict[str, Any]:
+        """Let a worker, or all, take nothing new; with ``undo`` end that."""
+        with service.state.begin() as c:
+            if not asked.undo and asked.worker is not None and not drains.seen(c, worker=asked.worker):
+                raise ApiError(HTTPStatus.NOT_FOUND, "No worker of this name has been heard of")
+            if asked.undo:
+                count = drains.undo(c, worker=asked.worker)
+            else:
+                grace = service.settings.stop_grace_s if asked.grace_s is None else asked.grace_s
+                drains.ask(
+                    c, worker=asked.worker or drains.EVERY_WORKER, grace_s=grace, why=asked.why or f"asked for by {by}"
+                )
+                count = 1
+            said = {"worker": asked.worker, "grace_s": asked.grace_s, "undo": asked.undo}
+            operators.note(
+                c, acted_by=by, verb="drain", executed=True, why=asked.why, parameters=said, counts={"drains": count}
+            )
+            now = [{"worker": one.worker, "grace_s": one.grace_s, "why": one.why} for one in drains.current(c)]
+        return {"ok": True, "count": count, "drains": now}
+
+    @routes.post("/zarr-catalog/publish")
+    def publish(asked: Why, by: str = who) -> dict[str, Any]:
+        """Bring the catalog up to date now."""
+        try:
+            published = publish_catalog(service.state, service.target)
+        except ZarrmillError as trouble:
+            sentence = f"Failed to publish zarr catalog: {trouble.sentence}"
+            raise ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, sentence, code=trouble.code) from trouble
+        counts = {"count": published.count, "bytes": published.size_bytes}
+        with service.state.begin() as c:
+            operators.note(c, acted_by=by, verb="publish catalog", executed=True, why=asked.why, counts=counts)
+        return {"ok": True, **counts, "changed": published.changed}
+
+
+def _add_engine(routes: APIRouter, service: Service) -> None:
+    who = Depends(allowed(service.settings, "operate"))
+
+    @routes.post("/engine/acknowledge")
+    def acknowledge(asked: Acknowledge, by: str = who) -> dict[str, Any]:
+        """Approve that what was made with another engine is made anew. Nothing is done without ``execute``."""
+        versions, columns = current_versions(), list(dict.fromkeys(asked.columns))
+        with service.state.begin() as c:
+            stale = approvals.stale(c, versions=versions, columns=columns)
+            cost = approvals.preview(c, datasets=list(stale))
+            told = {"datasets": cost.datasets, "recordings": cost.recordings, "bytes": cost.size_bytes}
+            if asked.execute:
+                approvals.approve(c, versions=versions, columns=columns, approved_by=by, why=asked.why, cost=cost)
+            operators.note(
+                c,
+                acted_by=by,
+                verb="engine approve",
+                executed=asked.execute,
+                why=asked.why,
+                parameters={name: getattr(versions, name) for name in columns},
+                counts=told,
+            )
+        return {"ok": True, "executed": asked.execute, **told, "hours": round(cost.hours, 2)}
