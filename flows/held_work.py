@@ -12,6 +12,7 @@ from flows.conversion import Instead, carry_out
 from flows.preview import opened_database
 from flows.request import ReconvertRequest
 from flows.session import Opening, hold
+from flows.standing import check_standing
 from flows.survey import survey
 from infra.storage import open_target
 from tasks.publish.objects import compare_objects
@@ -176,6 +177,7 @@ def _known(settings: Settings, engine: Engine, dataset_id: str, target: str) -> 
         raise Refused(
             f"{dataset_id} at {place.url} is not known here: convert makes a dataset, adopt takes one over, status lists them."
         )
+    check_standing(dataset)
     return dataset
 
 

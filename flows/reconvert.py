@@ -14,6 +14,7 @@ from flows.preview import documents_are_current, opened_database, preview
 from flows.request import RunSummary, StageChanged
 from flows.session import Opening, hold
 from flows.side_by_side import side_by_side
+from flows.standing import check_standing
 from flows.summary import documents_of, standing
 from flows.survey import current_versions, make_plan, survey
 from flows.trigger import settle_unchanged
@@ -72,6 +73,7 @@ def reconvert(
     began = time.monotonic()
     with opened_database(settings) as (engine, url):
         surveyed = survey(settings, engine, request)
+        check_standing(surveyed.choice.registered, is_open=request.public)
         if request.public:
             surveyed = _opened(engine, surveyed)
         planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)

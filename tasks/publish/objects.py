@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from db.dataset_values import Dataset
     from infra.storage.protocol import StandingObject, Target
 
-__all__ = ["Differences", "DifferentStore", "compare_objects"]
+__all__ = ["Differences", "DifferentStore", "ListedObjects", "compare_objects", "listed_objects"]
 
 _STORE_ENDING = ".zarr"
 
@@ -84,7 +84,9 @@ class Differences:
 
 
 @dataclass(slots=True)
-class _Counted:
+class ListedObjects:
+    """What stands below a dataset's address: how much, the objects of each store by name, and keys that belong to none."""
+
     objects: int = 0
     size_bytes: int = 0
     stores: dict[str, dict[str, StandingObject]] = field(default_factory=dict)
@@ -101,7 +103,7 @@ def compare_objects(engine: Engine, target: Target, dataset: Dataset) -> Differe
     OSError, StorageError
         The target cannot be listed to its end: then nothing is said about it.
     """
-    found = _listed(target, dataset.dataset_id)
+    found = listed_objects(target, dataset.dataset_id)
     with engine.connect() as c:
         states = {state.id: state for state in recordings.snapshot(c, dataset=dataset)}
         known = {row.zarr: row for row in store_objects.object_rows(c, dataset=dataset)}
@@ -136,10 +138,17 @@ def compare_objects(engine: Engine, target: Target, dataset: Dataset) -> Differe
     )
 
 
-def _listed(target: Target, dataset_id: str) -> _Counted:
+def listed_objects(target: Target, dataset_id: str) -> ListedObjects:
+    """One listing of the prefix: objects of stores by store, and strays.
+
+    Raises
+    ------
+    OSError, StorageError
+        The target cannot be listed to its end.
+    """
     prefix = store_key(dataset_id, "x" + _STORE_ENDING).removesuffix("x" + _STORE_ENDING)
     documents = {index_key(dataset_id), manifest_key(dataset_id), events_key(dataset_id)}
-    counted = _Counted()
+    counted = ListedObjects()
     for key, one in target.list_objects(prefix):
         counted.objects += 1
         counted.size_bytes += one.size_bytes
