@@ -8,6 +8,7 @@ import typer
 
 from cli.boundary import boundary
 from cli.installation import doctor, init, scheduler
+from cli.operating import add_operator_commands
 from cli.options import (
     DEFAULT_REBUILD_ON,
     DEFAULT_TARGET,
@@ -154,6 +155,7 @@ app.command()(adopt)
 app.command()(republish)
 app.command("reconcile-objects")(reconcile_objects)
 app.command()(verify)
+add_operator_commands(app)
 
 
 @app.command()

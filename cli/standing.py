@@ -126,7 +126,7 @@ def runner(
     datasets: AtATime = None,
     verbose: Verbose = False,
 ) -> None:
-    """Start what is due, each dataset as a process of its own.
+    """Start what is due, a process for each dataset.
 
     Until interrupted. Takes requests from the state and due flow runs from Prefect, and registers the deployments there.
     """

@@ -32,6 +32,7 @@ __all__ = [
     "set_anonymous",
     "set_facts",
     "set_standing",
+    "set_upstream",
 ]
 
 
@@ -126,6 +127,14 @@ def set_standing(
         {"pk": dataset.pk, "visibility": visibility, "active": active},
     ).one()
     return from_row(row)
+
+
+def set_upstream(c: Connection, *, dataset: Dataset, upstream: str | None) -> None:
+    """Note which catalog API says the dataset's DOI, licence, citation and HED version; None: its own description does."""
+    c.execute(
+        text("UPDATE datasets SET upstream = :upstream WHERE pk = :dataset"),
+        {"dataset": dataset.pk, "upstream": upstream},
+    )
 
 
 def find(

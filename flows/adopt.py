@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tasks.adoption.trust import Trust
     from tasks.bids.recording import DiscoveredRecording
 
-__all__ = ["Adopted", "Skipped", "adopt", "adopt_all"]
+__all__ = ["Adopted", "Skipped", "adopt", "adopt_all", "below"]
 
 _NO_STAMP = "1970-01-01T00:00:00Z"  # of a store whose index does not say when it was written
 
@@ -138,13 +138,13 @@ def adopt_all(settings: Settings, request: ReconvertRequest) -> tuple[list[Adopt
                 skipped.append(Skipped(dataset_id=dataset_id, why="it is known here already"))
                 continue
             try:
-                adopted.append(_adopt(settings, engine, dataset_id, _below(request, dataset_id)))
+                adopted.append(_adopt(settings, engine, dataset_id, below(request, dataset_id)))
             except ZarrmillError as error:
                 skipped.append(Skipped(dataset_id=dataset_id, why=error.sentence))
     return adopted, skipped
 
 
-def _below(request: ReconvertRequest, dataset_id: str) -> ReconvertRequest:
+def below(request: ReconvertRequest, dataset_id: str) -> ReconvertRequest:
     """The request for one dataset of those that lie side by side."""
     annex = None if request.annex is None else f"{request.annex.rstrip('/')}/{dataset_id}"
     source = f"{request.source.rstrip('/')}/{dataset_id}"

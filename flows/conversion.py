@@ -312,6 +312,7 @@ def _end(session: Session, tally: Tally, published: Published) -> None:
         measured_count=tally.measured,
         calibration=calibration,
         retryable_failures=len(tally.pending),
+        provenance_fetch_failed=session.survey.provenance_fetch_failed,
         events_stores_without_rows=tally.events_unusable,
     )
     counts = {

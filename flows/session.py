@@ -213,7 +213,11 @@ def _end_badly(opening: Opening, dataset: Dataset, run: Run, error: BaseExceptio
 
     sentence = error.sentence if isinstance(error, ZarrmillError) else error_line(error)
     found = opening.survey
-    report = RunReport(commit=found.commit, discovered_count=len(found.discovery.recordings))
+    report = RunReport(
+        commit=found.commit,
+        discovered_count=len(found.discovery.recordings),
+        provenance_fetch_failed=found.provenance_fetch_failed,
+    )
     try:
         with opening.engine.begin() as c:
             datasets.note_failed(c, run=run, errors=0, error=sentence)

@@ -15,6 +15,7 @@ from contract.layout import ENGINE_VERSION, index_key, is_dataset_id, manifest_k
 from db import datasets, recordings
 from db.runs import Versions
 from flows.dataset_choice import choose
+from flows.provenance import provenance
 from infra.collector import uncollected
 from infra.host import host_memory
 from infra.storage import open_target
@@ -57,6 +58,8 @@ class Survey:
         40 hex characters that name the source's state.
     notes
         Sentences about what discovery met, for people.
+    provenance_fetch_failed
+        The catalog API that says its provenance could not be read; what it said before stands.
     """
 
     source: Source
@@ -66,6 +69,7 @@ class Survey:
     commit: str
     choice: Choice
     notes: tuple[str, ...]
+    provenance_fetch_failed: bool = False
 
 
 def current_versions() -> Versions:
@@ -100,14 +104,16 @@ def survey(settings: Settings, engine: Engine, request: ReconvertRequest) -> Sur
     with engine.connect() as c:
         choice = choose(c, given=request.dataset_id, source=source.url, target=target.url)
     commit = source.commit(discovery.matters())
+    told = provenance(choice.registered, described.facts)
     return Survey(
         source=source,
         target=target,
         discovery=discovery,
-        facts=described.facts,
+        facts=told.facts,
         commit=commit,
         choice=choice,
-        notes=(*_moved(engine, choice, target, commit), *described.notes, *_notes(discovery)),
+        notes=(*_moved(engine, choice, target, commit), *told.notes, *described.notes, *_notes(discovery)),
+        provenance_fetch_failed=told.fetch_failed,
     )
 
 

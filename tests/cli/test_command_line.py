@@ -26,16 +26,34 @@ COMMANDS = (
     "adopt",
     "republish",
     "reconcile-objects",
+    "verify",
+    "register",
+    "requeue",
+    "pause",
+    "resume",
+    "catalog",
+    "history",
+    "withdraw",
     "status",
     "why",
     "memory",
+    "up",
+    "down",
+    "logs",
+    "trigger",
+    "runner",
     "serve",
+    "mcp",
     "demo",
     "drain",
     "clean",
     "worker",
+    "init",
+    "doctor",
+    "scheduler",
     "version",
 )
+GROUPS = {"dataset": ("set",), "engine": ("preview", "approve"), "db": ("upgrade",)}
 HEAVY = (
     "alembic", "biosigio", "dask", "distributed", "fastapi", "h5py", "matplotlib", "mne", "numpy", "pandas", "prefect", "psycopg", "pyarrow",
     "pydantic", "pyedflib", "rich", "scipy", "sqlalchemy", "uvicorn", "zarr",
@@ -62,7 +80,7 @@ def test_help_lists_every_command_whole_and_leaves_nothing_behind(home: Path) ->
     done = zarrmill("--help", home=home)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.partition("Commands:")[2].splitlines()
-    assert [line.split()[0] for line in lines if line.strip()] == list(COMMANDS)
+    assert [line.split()[0] for line in lines if line.strip()] == [*COMMANDS, *GROUPS]
     assert not any("..." in line for line in lines), "no sentence is cut off"
     assert not any(home.iterdir())
 
@@ -92,6 +110,15 @@ def test_every_command_explains_each_option(command: str) -> None:
             "--json",
         }
         assert wanted <= set(options)
+
+
+def test_every_group_lists_its_commands_whole() -> None:
+    found = {group.name: group.typer_instance for group in app.registered_groups if group.typer_instance}
+    assert {name: tuple(each.name for each in group.registered_commands) for name, group in found.items()} == GROUPS
+    for name in GROUPS:
+        done = CliRunner().invoke(app, [name, "-h"], terminal_width=200)
+        assert done.exit_code == 0
+        assert "..." not in done.output.partition("Commands:")[2]
 
 
 def test_every_command_of_the_app_is_listed_here() -> None:

@@ -103,9 +103,14 @@ def commands() -> dict[str, list[str]]:
     root: Any = typer.main.get_command(app)
     shown = {f"zarrmill {name}": command for name, command in root.commands.items() if not command.hidden}
     return {
-        name: [option for parameter in command.params for option in long_options(parameter)]
+        name: [option for one in parts_of(command) for parameter in one.params for option in long_options(parameter)]
         for name, command in shown.items()
     }
+
+
+def parts_of(command: Any) -> list[Any]:
+    """A command, or all commands of a group."""
+    return [command, *getattr(command, "commands", {}).values()]
 
 
 def long_options(parameter: Any) -> list[str]:
@@ -131,6 +136,7 @@ def test_every_command_and_option_is_explained(name: str) -> None:
 def test_the_commands_are_found() -> None:
     assert {"zarrmill plan", "zarrmill convert", "zarrmill status", "zarrmill why"} <= set(commands())
     assert "--to" in commands()["zarrmill convert"]
+    assert "--visibility" in commands()["zarrmill dataset"]
 
 
 def test_a_word_in_a_sentence_only_is_not_explained(tmp_path: Path) -> None:
