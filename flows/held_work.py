@@ -196,6 +196,7 @@ def _opening(
     )
     surveyed = survey(settings, engine, request)
     is_open = surveyed.target.prepare()
+    check_standing(dataset, is_open=is_open)
     return Opening(
         settings=settings,
         engine=engine,

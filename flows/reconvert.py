@@ -80,6 +80,7 @@ def reconvert(
         if documents_are_current(engine, surveyed, planned):
             return _unchanged(engine, surveyed, request, began)
         is_open = _check_machine(settings, surveyed)
+        check_standing(surveyed.choice.registered, is_open=is_open)
         if recorded is None:
             services.check_prefect(settings)
         opening = Opening(

@@ -111,7 +111,6 @@ def run_request(dataset: Dataset, request: Request) -> ReconvertRequest:
         commit=request.commit,
         annex=dataset.annex,
         rebuild_on=request.rebuild_on,
-        public=dataset.anonymous,
     )
 
 

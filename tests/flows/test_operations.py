@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from press import Press
+from s3_server import S3Place
+from small_dataset import write_recording, write_root
 from sqlalchemy import Engine, text
 from state_bench import path_of
 
@@ -19,6 +21,7 @@ from db.requeue import Chosen
 from flows import operations, trigger
 from flows.operations import Operator
 from flows.reconvert import reconvert
+from flows.registration import register_source
 from flows.request import ReconvertRequest, StopSignal
 from flows.standing import check_standing
 from flows.survey import current_versions
@@ -231,3 +234,22 @@ def test_a_withdrawn_dataset_is_not_converted_until_it_takes_part_again(settings
         assert len(recordings.due(c, dataset=press.dataset)) == 2
     press.end(run)
     assert press.state("01").reason is PendingReason.NOT_ATTEMPTED
+
+
+def test_a_private_dataset_is_not_published_where_anybody_can_read(
+    home: Path, database_url: str, engine: Engine, tmp_path: Path, s3: S3Place
+) -> None:
+    source = tmp_path / "source"
+    write_root(source)
+    write_recording(source, "01")
+    settings = s3.settings(home=home, database_url=database_url)
+    policy = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{s3.name}/*"}
+    s3.plain.put_bucket_policy(Bucket=s3.name, Policy=json.dumps({"Version": "2012-10-17", "Statement": [policy]}))
+    asked = ReconvertRequest(source=str(source), target=f"s3://{s3.name}/served", dataset_id="xx000001")
+    register_source(settings, engine, asked, ANA, visibility="private")
+    for request in (asked, replace(asked, public=True)):
+        with pytest.raises(Refused, match="is private, and anybody can read"):
+            reconvert(settings, request, lambda _event: None, StopSignal())
+    assert s3.plain.list_objects_v2(Bucket=s3.name).get("Contents", []) == []
+    with engine.connect() as c:
+        assert c.scalar(text("SELECT count(*) FROM runs")) == 0
