@@ -259,7 +259,7 @@ def test_a_worker_needs_a_scheduler_and_a_database_that_it_can_reach(home: Path)
     alone = CliRunner().invoke(app, ["worker"])
     assert (alone.exit_code, "--scheduler" in alone.stderr) == (2, True)
     with pytest.raises(Refused, match="ZARRMILL_DATABASE_URL"):
-        run_worker("tcp://10.0.0.5:8786", memory=None, scratch=None, slots=None, verbose=False)
+        run_worker("tcp://10.0.0.5:8786", name=None, memory=None, scratch=None, slots=None, verbose=False)
 
 
 def test_the_demo_refuses_a_foreign_folder(tmp_path: Path) -> None:
