@@ -134,7 +134,7 @@ def verify(
     """
     with boundary(verbose=verbose, as_json=as_json):
         from cli.verify import verify_served
-        from flows.verify_sweep import SweepRequest
+        from flows.sweep_request import SweepRequest
 
         request = SweepRequest(
             target=to,

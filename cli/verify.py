@@ -13,7 +13,7 @@ from flows.stop import StopSignal, listening
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flows.verify_sweep import DatasetSwept, SweepRequest
+    from flows.sweep_request import DatasetSwept, SweepRequest
 
 __all__ = ["verify_served"]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from infra.settings import Settings
     from tasks.verify.report import Found
 
-__all__ = ["DatasetSwept", "StoreSwept", "SweepRequest", "answer_requests", "due_for_sweep", "verify_sweep"]
+__all__ = ["answer_requests", "due_for_sweep", "verify_sweep"]
 
 _log = logging.getLogger("zarrmill.verify")
 _MOST_REQUESTS = 1000

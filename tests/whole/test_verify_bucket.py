@@ -15,7 +15,8 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import OperationalError
 
 from db.catalog import catalog_rows
-from flows.verify_sweep import DatasetSwept, SweepRequest, verify_sweep
+from flows.sweep_request import DatasetSwept, SweepRequest
+from flows.verify_sweep import verify_sweep
 from infra.database import engine as make_engine
 
 ID = "xx000042"

@@ -25,7 +25,9 @@ from db import datasets, requests, verdicts
 from db.catalog import catalog_rows
 from db.store_verdicts import verdict_of
 from db.stores import pack_digests
-from flows.verify_sweep import DatasetSwept, SweepRequest, verify_sweep
+from flows.sweep_request import DatasetSwept, SweepRequest
+from flows.verify_requested import sweep
+from flows.verify_sweep import verify_sweep
 from infra.database import engine as make_engine
 from infra.settings import Settings
 from infra.storage.folder import FolderTarget
@@ -233,8 +235,12 @@ def test_a_dataset_that_somebody_asks_for_is_compared_whole(place: Place) -> Non
         dataset = datasets.find(c, dataset_id=ID)
         assert dataset is not None
         asked = requests.ask(c, dataset_pk=dataset.pk, mode="verify", asked_by="a test").request
-    (swept,) = verify_sweep(place.settings, place.engine, SweepRequest())
-    assert [one.whole for one in swept.stores] == [True] * 3
+        c.execute(text("UPDATE store_verdicts SET seed = 99"))
+    assert sweep(place.settings, place.engine).startswith("1 datasets looked at: 1 verified")
+    with place.engine.connect() as c:
+        assert c.scalar(text("SELECT count(*) FROM store_verdicts WHERE seed = 0")) == 3, "each was compared anew"
+    catalog = json.loads((place.target / "zarr-catalog.json").read_text())
+    assert catalog["datasets"][0]["zarr_verify_status"] == "verified"
     with place.engine.connect() as c:
         ended = requests.find(c, pk=asked.pk)
     assert ended is not None
