@@ -1,4 +1,4 @@
-"""What a reader relies on in an index, whoever published it: checked where it matters, tolerant of everything else."""
+"""What a reader relies on in an index and a store, whoever made them: checked where it matters, tolerant of everything else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from contract.closed import Commit, Count, DatasetId, Hertz, Listed, NonEmpty, RelativePath, Size, StorePath
 
-__all__ = ["INDEX_FORMAT", "INDEX_VERSION", "ReadEntry", "ReadGroup", "ReadHead"]
+__all__ = [
+    "INDEX_FORMAT",
+    "INDEX_VERSION",
+    "ReadChannel",
+    "ReadEntry",
+    "ReadGroup",
+    "ReadGroupAttributes",
+    "ReadHead",
+    "ReadRoot",
+    "ReadView",
+]
 
 INDEX_FORMAT = "nemar-zarr-index"
 INDEX_VERSION = 3
@@ -77,3 +87,37 @@ class ReadEntry(_Tolerant):
     trial_types: dict[str, int] | None = None
     units_report: dict[str, Any] | None = None
     sss: dict[str, Any] | None = None
+
+
+class ReadRoot(_Tolerant):
+    """The attributes of a store's root."""
+
+    format: Literal["biosigio-zarr"]
+    format_version: Literal[2]
+
+
+class ReadChannel(_Tolerant):
+    """A channel of a group."""
+
+    label: str
+    unit: str = ""
+    row_index: Count
+    scale: float
+    offset: float
+    usable_for_inference: bool = True
+
+
+class ReadGroupAttributes(_Tolerant):
+    """The attributes of a channel group. A store made before view levels were declared names none."""
+
+    rate: Hertz
+    n_channels: Count
+    n_samples: Count
+    channels: Listed[ReadChannel]
+    view_levels: Listed[int] = ()
+
+
+class ReadView(_Tolerant):
+    """The attributes of a view level."""
+
+    downsample_factor: Annotated[int, Field(ge=2)]

@@ -11,15 +11,15 @@ from contract.array_layout import ArrayLayout, Touched
 from contract.documents import read_attributes
 from contract.errors import Refused
 from contract.layout import level0_path, store_url, view_path
+from contract.reading import ReadGroupAttributes, ReadView
 from contract.recipe import ChannelRow, Envelope, HowTo, Recipe, ScaleOffset, Slice
 from contract.recipe_text import ProgramFacts, python_s3, python_zarr, zarrita
-from contract.store import ChannelAttributes, GroupAttributes, ViewAttributes
 from contract.window import WindowAsked, columns_of, rows_of, samples_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contract.reading import ReadEntry, ReadGroup, ReadHead
+    from contract.reading import ReadChannel, ReadEntry, ReadGroup, ReadHead
 
 __all__ = [
     "MOST_OBJECTS_NAMED",
@@ -59,9 +59,9 @@ class Selection:
     """
 
     level: int
-    attributes: GroupAttributes
+    attributes: ReadGroupAttributes
     layout: ArrayLayout
-    chosen: tuple[ChannelAttributes, ...]
+    chosen: tuple[ReadChannel, ...]
     enclosing: tuple[int, int]
     columns: tuple[int, int]
     factor: int
@@ -160,7 +160,7 @@ def select(asked: WindowAsked, group_metadata: Mapping[str, Any], array_metadata
     Refused
         The window does not lie in the recording, or metadata is not what the store contract says.
     """
-    attributes = read_attributes(GroupAttributes, group_metadata.get("attributes", {}))
+    attributes = read_attributes(ReadGroupAttributes, group_metadata.get("attributes", {}))
     layout = ArrayLayout.read(array_metadata)
     n_axes = 3 if asked.level else 2
     if len(layout.shape) != n_axes or layout.shape[-2] != attributes.n_channels or not all(layout.shape):
@@ -171,7 +171,7 @@ def select(asked: WindowAsked, group_metadata: Mapping[str, Any], array_metadata
     rows = rows_of(asked.channels, attributes.channels)
     columns, factor = samples_of(asked, rate_hz=attributes.rate, n_samples=attributes.n_samples), 1
     if asked.level:
-        factor = read_attributes(ViewAttributes, array_metadata.get("attributes", {})).downsample_factor
+        factor = read_attributes(ReadView, array_metadata.get("attributes", {})).downsample_factor
         columns = columns_of(columns, downsample_factor=factor, n_columns=layout.shape[-1])
     return Selection(
         level=asked.level,
@@ -238,7 +238,7 @@ def make_recipe(
     )
 
 
-def _channel(channel: ChannelAttributes) -> ChannelRow:
+def _channel(channel: ReadChannel) -> ChannelRow:
     return ChannelRow(
         row=channel.row_index,
         label=channel.label,

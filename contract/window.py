@@ -12,7 +12,7 @@ from contract.samples import sample_index
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contract.store import ChannelAttributes
+    from contract.reading import ReadChannel
 
 __all__ = ["MOST_CHANNELS_NAMED", "WindowAsked", "columns_of", "rows_of", "samples_of"]
 
@@ -95,7 +95,7 @@ def columns_of(samples: tuple[int, int], *, downsample_factor: int, n_columns: i
     return min(start // downsample_factor, last - 1), last
 
 
-def rows_of(named: Sequence[str], channels: Sequence[ChannelAttributes]) -> list[int]:
+def rows_of(named: Sequence[str], channels: Sequence[ReadChannel]) -> list[int]:
     """The rows of the channels that are named, in that order, each once; all of them when none is.
 
     Raises

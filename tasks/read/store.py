@@ -16,7 +16,7 @@ from zarr.core.buffer import default_buffer_prototype
 from contract.documents import read_attributes
 from contract.errors import StorageError, StorageUnavailable
 from contract.layout import ROOT_METADATA, store_key
-from contract.store import RootAttributes
+from contract.reading import ReadRoot
 from tasks.read.place import read_whole, version_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ class StoreReading:
         if found is None:
             raise _Absent
         self._version = found.version
-        self.root = read_attributes(RootAttributes, json.loads(found.data).get("attributes", {}))
+        self.root: dict[str, Any] = _attributes(found.data)
+        read_attributes(ReadRoot, self.root)
         self._store = ReadOnlyStore(place, key)
 
     def metadata(self, inside: str) -> dict[str, Any]:
@@ -87,6 +88,14 @@ class StoreReading:
     def close(self) -> None:
         """Let go what is open."""
         self._store.close()
+
+
+def _attributes(root: bytes) -> dict[str, Any]:
+    try:
+        attributes = json.loads(root)["attributes"]
+    except (ValueError, KeyError, TypeError):
+        attributes = None
+    return attributes if isinstance(attributes, dict) else {}
 
 
 class _Absent(Exception):

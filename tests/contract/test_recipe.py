@@ -14,10 +14,10 @@ from pydantic import BaseModel
 
 from contract.array_layout import ArrayLayout
 from contract.errors import Refused
+from contract.reading import ReadChannel
 from contract.recipe import ChannelRow, Envelope, HowTo, Recipe, ScaleOffset, Slice
 from contract.recipe_making import version_token
 from contract.recipe_text import ProgramFacts, python_s3, python_zarr, zarrita
-from contract.store import ChannelAttributes
 from contract.window import WindowAsked, columns_of, rows_of, samples_of
 
 
@@ -116,12 +116,8 @@ def test_a_window_outside_the_recording_is_refused_by_its_field(fields: dict[str
     assert raised.value.sentence.startswith(f"{field}: ")
 
 
-def channels(*labels: str) -> list[ChannelAttributes]:
-    common: dict[str, Any] = {"channel_type": "EEG", "modality": "EEG", "unit": "uV", "scale": 1.0, "offset": 0.0}
-    return [
-        ChannelAttributes(label=label, row_index=row, usable_for_inference=True, **common)
-        for row, label in enumerate(labels)
-    ]
+def channels(*labels: str) -> list[ReadChannel]:
+    return [ReadChannel(label=label, row_index=row, scale=1.0, offset=0.0) for row, label in enumerate(labels)]
 
 
 def test_channels_are_named_by_label_first_and_by_row_where_there_is_no_such_label() -> None:

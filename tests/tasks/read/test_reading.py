@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -52,8 +53,6 @@ from tasks.read.recipe import recipe_for
 from tasks.read.store import StoreReading, read_consistently
 from tasks.read.window import blocks_of, read_window, select_in
 
-SETTINGS = Settings()
-
 
 @dataclass
 class Served:
@@ -73,15 +72,16 @@ class Served:
 
 
 @contextmanager
-def place_of(target: Target, *, over_http: bool) -> Iterator[Place]:
-    if not over_http:
+def place_of(target: Target, *, where: str) -> Iterator[Place]:
+    if not where.startswith("http"):
         yield target_place(target)
         return
-    with running(create_app(target, SETTINGS)) as port, closing(archive_place(f"http://127.0.0.1:{port}")) as place:
+    settings = Settings(redirect="signed" if "sent on" in where else "never")
+    with running(create_app(target, settings)) as port, closing(archive_place(f"http://127.0.0.1:{port}")) as place:
         yield place
 
 
-EVERYWHERE = ["folder", "bucket", "http", "http over a bucket"]
+EVERYWHERE = ["folder", "bucket", "http", "http over a bucket", "http sent on to a bucket"]
 
 
 @pytest.fixture(params=["folder", "http"])
@@ -92,7 +92,7 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
         s3: S3Place = request.getfixturevalue("s3")
         target = open_target(f"s3://{s3.name}/kept", s3.settings())
     put_index(target)
-    with place_of(target, over_http=where.startswith("http")) as place:
+    with place_of(target, where=where) as place:
         yield Served(target, place, tmp_path)
 
 
@@ -343,6 +343,27 @@ def counting(place: Place, told: Callable[[int], None]) -> Place:
         return None if opened is None else Counted(opened)
 
     return Place(place.url, open_object)
+
+
+def test_a_store_of_another_generation_is_read_and_one_of_another_format_is_not(tmp_path: Path) -> None:
+    target = FolderTarget(tmp_path / "served", port=8321)
+    put_index(target)
+    put_version(target, tmp_path, 2)
+    at = tmp_path / "served" / DATASET / "zarr" / ZARR
+    root, group = (json.loads((at / name / "zarr.json").read_text()) for name in ("", GROUP))
+    root["attributes"]["nemar"] = {"a_field_of_later": True}
+    for name in ("n_view_levels", "view_levels", "view_chunk_columns", "shard_seconds", "modality"):
+        del group["attributes"][name]
+    (at / "zarr.json").write_text(json.dumps(root))
+    (at / GROUP / "zarr.json").write_text(json.dumps(group))
+    place = target_place(target)
+    assert np.array_equal(window(place), physical(2))
+    with pytest.raises(Refused, match="it has 0 for the signal only"):
+        window(place, level=1)
+    for changed in ({**root["attributes"], "format_version": 3}, None, []):
+        (at / "zarr.json").write_text(json.dumps({**root, "attributes": changed}))
+        with pytest.raises(Refused, match="format"):
+            window(place)
 
 
 def test_only_a_base_url_is_an_archive() -> None:
