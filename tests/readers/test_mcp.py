@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,8 @@ class Told:
 
     tools: dict[str, Any]
     answers: dict[str, Any]
+    to_a_stranger: int | None = None
+    """Status of a request that names another host than this machine; None where there is no HTTP."""
 
     def of(self, name: str) -> dict[str, Any]:
         """The content of an answer that is no error."""
@@ -99,7 +104,22 @@ def told(request: pytest.FixtureRequest, demo: Demo) -> Told:
         )
         return anyio.run(asked, stdio_client(command))
     with over_http(demo) as url:
-        return anyio.run(asked, url)
+        return replace(anyio.run(asked, url), to_a_stranger=status_for(url, host="stranger.example.org"))
+
+
+def status_for(url: str, *, host: str) -> int:
+    """The answer to a page that made its own name lead to this machine."""
+    headers = {"Host": host, "Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, data=body, headers=headers), timeout=60) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_a_page_that_borrows_this_machines_address_is_not_answered(told: Told) -> None:
+    assert told.to_a_stranger in (None, 421)
 
 
 def test_there_are_six_tools_and_none_of_them_writes(told: Told) -> None:
