@@ -45,17 +45,18 @@ def dead_leases(c: Connection) -> list[DeadLease]:
     ]
 
 
-def end_lease(c: Connection, *, dataset_pk: int) -> bool:
-    """End a lease that has run out: its run is lost, what it converted is pending, its request waits again.
+def end_lease(c: Connection, *, dataset_pk: int, of: Owner | None = None) -> bool:
+    """End a lease that has run out, or that is ``of`` an owner who is gone: its run is lost, what it converted is pending, its request waits again.
 
     False when it was renewed or taken over meanwhile.
     """
     c.execute(text("SELECT FROM datasets WHERE pk = :dataset FOR UPDATE"), {"dataset": dataset_pk}).one()
     holder = c.execute(
         text("""
-            SELECT * FROM dataset_leases WHERE dataset_pk = :dataset AND expires_at <= zarrmill_now() FOR UPDATE
+            SELECT * FROM dataset_leases
+            WHERE dataset_pk = :dataset AND (expires_at <= zarrmill_now() OR lock_path = CAST(:lock_path AS text)) FOR UPDATE
         """),
-        {"dataset": dataset_pk},
+        {"dataset": dataset_pk, "lock_path": None if of is None else of.lock_path},
     ).one_or_none()
     if holder is None:
         return False

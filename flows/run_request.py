@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from contract.errors import Busy, LostLease, ZarrmillError
 from contract.redact import error_line
 from db import datasets, flow_runs, requests, runs
+from flows.catalogs import publish_catalogs
 from flows.children import being_child
 from flows.preview import opened_database
 from flows.reconvert import Recorded, reconvert
@@ -24,6 +25,7 @@ from infra.home import Home
 from infra.prefect_server import answers
 from infra.settings import load_settings
 from infra.telemetry import set_up_logging
+from tasks.callback import deliver_due
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -83,11 +85,11 @@ def _carry_out(settings: Settings, engine: Engine, request: Request, dataset: Da
         return error.exit_code
     except ZarrmillError as error:
         log.error("%s %s", error.sentence, error.detail or "")  # noqa: TRY400 - the sentence and detail say it all
-        _ended_badly(engine, request, dataset, error, since=before)
+        _ended_badly(settings, engine, request, dataset, error, since=before)
         return error.exit_code
     except Exception as error:  # the boundary of this process: whoever asked is told
         log.exception("unexpected")
-        _ended_badly(engine, request, dataset, error, since=before)
+        _ended_badly(settings, engine, request, dataset, error, since=before)
         return 1
     log.info(
         "%d discovered = %d stores + %d failures + %d pending",
@@ -104,7 +106,9 @@ def _last_run(c: Connection, dataset: Dataset) -> int:
     return last[0].run.number if last else 0
 
 
-def _ended_badly(engine: Engine, request: Request, dataset: Dataset, error: Exception, *, since: int) -> None:
+def _ended_badly(
+    settings: Settings, engine: Engine, request: Request, dataset: Dataset, error: Exception, *, since: int
+) -> None:
     """End a request that could not be begun, and tell that it failed.
 
     ``since`` is the number of the last run before this process: one that came after it has told its end itself.
@@ -115,6 +119,12 @@ def _ended_badly(engine: Engine, request: Request, dataset: Dataset, error: Exce
     if not begun:
         refuse_request(engine, request, error=sentence)
         tell_refused(engine, dataset, request.mode, error)
+    # a run that published has done both itself
+    deliver_due(engine, settings)
+    try:
+        publish_catalogs(settings, engine, target=dataset.target)
+    except ZarrmillError as trouble:
+        log.warning("%s", trouble.sentence)
 
 
 def _tell(event: ProgressEvent) -> None:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy.exc import DBAPIError
 
 from contract.redact import error_line
-from db import requests
+from db import datasets, killed, leases, requests
 from flows.children import Children
 from flows.deployments import CONVERSION, deployments, interval_s
 from flows.inbox import DueFlow, Inbox
+from flows.ownership import is_gone
 from flows.run_request import child_name
 from flows.watch import tell_of_database
 from infra.home import Home
@@ -118,9 +119,11 @@ class Runner:
                 continue
             pk = int(name.rpartition("-")[2])
             with self._engine.begin() as c:
-                for one in requests.listed(c, states=["running"]):
-                    if one.dataset_pk == pk and one.work == "convert" and one.run_id is not None:
-                        requests.give_back(c, run_id=one.run_id)
+                dataset = datasets.by_pk(c, pk=pk)
+                owner = None if dataset is None else leases.holder(c, dataset=dataset)
+                # another process, or a command, may have taken the dataset over since
+                if owner is not None and is_gone(owner) and killed.end_lease(c, dataset_pk=pk, of=owner):
+                    log.warning("%s was killed; its request waits again", name)
 
     def _start_datasets(self, running: set[str]) -> None:
         converting = {name for name in running if name.startswith(_DATASETS)}

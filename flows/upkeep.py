@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from contract.errors import LostLease, ZarrmillError
 from contract.redact import error_line
 from db import datasets, killed, requests, retention
+from flows.catalogs import publish_catalogs
 from flows.ownership import is_gone
 from flows.prefect_adopted import asking
 from flows.prefect_left import crash_left, dataset_tag
@@ -64,7 +65,7 @@ def keep_up(settings: Settings, engine: Engine) -> Kept:
     ended = _end_dead_leases(engine, settings)
     with engine.begin() as c:
         back = requests.recover(c)
-    words = _send_owed_words(engine)
+    words = _send_owed_words(settings, engine)
     delivered: Deliveries = deliver_due(engine, settings)
     kept = Kept(
         leases_ended=ended,
@@ -103,19 +104,25 @@ def _is_over(dead: DeadLease) -> bool:
     return is_gone(dead.owner) or dead.since_s > _ELSEWHERE_S
 
 
-def _send_owed_words(engine: Engine) -> int:
+def _send_owed_words(settings: Settings, engine: Engine) -> int:
     """Say for killed runs that nobody follows that they failed; how many."""
     with engine.connect() as c:
         owing = killed.owing(c)
-    sent = 0
+    sent, targets = 0, set()
     for run in owing:
         try:
             with engine.begin() as c:
                 dataset = datasets.by_pk(c, pk=run.dataset_pk)
                 if dataset is not None and killed.note_killed(c, run=run, error=KILLED):
                     sent += enqueue(c, run=run, body=refused_body(dataset, ZarrmillError(KILLED)))
+                    targets.add(dataset.target)
         except LostLease as error:
             log.info("a word on run %d was not needed: %s", run.number, error.sentence)
+    for target in targets:
+        try:
+            publish_catalogs(settings, engine, target=target)
+        except ZarrmillError as error:
+            log.warning("%s", error.sentence)
     return sent
 
 

@@ -27,6 +27,7 @@ from infra.postgres import PostgresServer
 from infra.postgres_place import embedded_binaries, place, socket_folder
 from infra.prefect_server import answers
 from infra.processes import ServerFailed, command_line
+from infra.standing import read_standing
 
 if TYPE_CHECKING:
     # pydantic is not for the supervisor, which imports this module and must start at once
@@ -75,6 +76,11 @@ def prefect_api(settings: Settings) -> Iterator[str]:
         Our own did not start.
     """
     if settings.prefect_api_url is None:
+        standing = read_standing(Home(settings.home))
+        url = None if standing is None else standing.addresses.get("prefect")
+        if url is not None and answers(url) is None:
+            yield url  # `zarrmill up` keeps it
+            return
         with in_use(Home(settings.home), "prefect") as url:
             yield url
         return

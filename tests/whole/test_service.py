@@ -24,6 +24,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from small_dataset import write_recording, write_root
 from sqlalchemy import Engine, text
 
+from contract.layout import CATALOG_KEY
 from db import datasets
 from infra.database import engine as make_engine
 from infra.home import Home
@@ -64,6 +65,7 @@ class Service:
     receiver: HookReceiver
     engine: Engine
     flow_runs: dict[str, UUID] = field(default_factory=dict)
+    killed_dataset: str = ""
     killed: dict[str, tuple[int, int]] = field(default_factory=dict)
     at_kill: dict[str, dict[str, int]] = field(default_factory=dict)
 
@@ -109,6 +111,17 @@ class Service:
         ends = {"Completed", "Coalesced", "Superseded", "Failed", "Crashed"}
         eventually(lambda: self.flow_state(flow_run_id)[0] in ends, "it ends", lambda: self.flow_state(flow_run_id))
         return self.flow_state(flow_run_id)[0]
+
+    def kill_one_dataset(self) -> None:
+        """Kill the process of one dataset that is at work; the others, and the runner, are not touched."""
+        with self.engine.connect() as c:
+            at_work = c.execute(
+                text(
+                    "SELECT d.dataset_id, l.owner_pid FROM dataset_leases l JOIN datasets d ON d.pk = l.dataset_pk LIMIT 1"
+                )
+            ).one()
+        self.killed_dataset = at_work.dataset_id
+        os.kill(at_work.owner_pid, signal.SIGKILL)
 
     def kill(self, name: str) -> None:
         """Kill a part by its number and wait until another process stands in its place."""
@@ -166,6 +179,7 @@ def go(service: Service, sources: Path) -> None:
     for dataset_id in IDS:
         service.flow_runs[dataset_id] = service.ask("reconvert_dataset/zarrmill", dataset_id=dataset_id)
     eventually(lambda: service.counts().get("running", 0) > 0, "a run is at work", service.counts)
+    service.kill_one_dataset()
     for name in PARTS:
         service.kill(name)
     eventually(lambda: answers(service.standing.addresses["prefect"]) is None, "Prefect answers again")
@@ -180,9 +194,7 @@ def test_each_part_was_killed_and_stands_again_while_there_was_work(service: Ser
     for name, (former, now) in service.killed.items():
         assert not is_running(former)
         assert is_running(now), name
-    # the first was killed while datasets converted, the last no later than when there was nothing left
-    assert service.at_kill["worker-1"].get("running", 0) > 0
-    assert service.at_kill["dask-scheduler"].get("done", 0) < len(IDS)
+        assert service.at_kill[name].get("done", 0) < len(IDS), f"{name} was killed when there was nothing left to do"
 
 
 def test_every_dataset_is_ready_and_whole(service: Service) -> None:
@@ -198,11 +210,23 @@ def test_exactly_one_terminal_callback_arrived_for_each(service: Service) -> Non
     assert {headers["x-webhook-token"] for headers, _body in service.receiver.received} == {"the-token-of-this-test"}
 
 
+def test_the_run_of_a_killed_process_was_taken_up_by_another(service: Service) -> None:
+    with service.engine.connect() as c:
+        rows = c.execute(
+            text("""
+                SELECT u.state FROM runs u JOIN datasets d ON d.pk = u.dataset_pk WHERE d.dataset_id = :id ORDER BY u.number
+            """),
+            {"id": service.killed_dataset},
+        )
+        states = [row.state for row in rows]
+    assert states == ["lost", "completed"]
+
+
 def test_the_catalog_lists_all_ten(service: Service) -> None:
     api = service.standing.addresses["api"]
     with urllib.request.urlopen(f"{api}/catalog.json", timeout=60) as answer:
         served = json.load(answer)
-    assert served == json.loads((service.target / "catalog.json").read_text())
+    assert served == json.loads((service.target / CATALOG_KEY).read_text())
     assert {row["dataset_id"]: row["store_count"] for row in served["datasets"]} == RECORDINGS
     index = served["datasets"][0]["index_url"]
     with urllib.request.urlopen(index, timeout=60) as answer:
@@ -223,6 +247,19 @@ def test_a_dataset_that_is_not_known_is_refused_in_its_flow_run(service: Service
     eventually(lambda: service.flow_state(asked)[0] == "Refused", "it is refused", lambda: service.flow_state(asked))
     assert "is not registered" in service.flow_state(asked)[1]
     assert len(service.counts()) == 1, "no request was made"
+
+
+def test_a_source_that_cannot_be_read_ends_with_one_failed_callback(service: Service) -> None:
+    gone = "on000011"
+    with service.engine.begin() as c:
+        datasets.register(c, dataset_id=gone, target=str(service.target), source="/nowhere/at/all")
+    asked = service.ask("reconvert_dataset/zarrmill", dataset_id=gone)
+    assert service.ended_as(asked) == "Failed"
+    assert "/nowhere/at/all" in service.flow_state(asked)[1]
+    eventually(lambda: bool(service.receiver.terminal(gone)), "it is told")
+    [told] = service.receiver.terminal(gone)
+    assert (told["status"], told["store_count"], told["converted"]) == ("failed", 0, [])
+    assert "/nowhere" not in told["error"], "no local path leaves the machine"
 
 
 def test_what_stands_is_shown_with_its_health_and_its_logs(service: Service) -> None:
