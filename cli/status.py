@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,6 +11,7 @@ import typer
 
 from cli.called import program
 from cli.drain import drain_line
+from cli.outlook import outlook_lines
 from cli.runtime import has_state, prepare, reading, target_url
 from cli.summary import coverage_line
 from cli.wording import bounded, duration, json_line, jsonable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from db.outbox import Owed
     from db.recordings import RecordingState
     from db.runs import RunRecord
+    from db.standings import Outlook
 
 __all__ = ["DatasetStatus", "look", "show_status", "status_lines", "status_object"]
 
@@ -52,6 +54,8 @@ class DatasetStatus:
         Paths of served recordings about which there is something to say; ``zarrmill why`` says it.
     owed
         Callbacks that an address has not accepted yet.
+    outlook
+        What it waits for: its policy, a pause, a request.
     interrupted
         Whether the run that holds the dataset was killed: its process and its workers are gone for certain.
     """
@@ -65,6 +69,7 @@ class DatasetStatus:
     noted: tuple[str, ...] = ()
     interrupted: bool = False
     owed: tuple[Owed, ...] = ()
+    outlook: Outlook | None = None
 
 
 def show_status(dataset_id: str | None, *, target: str, as_json: bool, verbose: bool) -> None:
@@ -127,16 +132,20 @@ def look(c: Connection, *, target: str, dataset_id: str | None = None) -> list[D
     from db.outbox import owed
     from db.recordings import noted, snapshot
     from db.runs import last_runs
+    from db.standings import outlook
 
     return [
-        _grouped(
-            dataset,
-            coverage(c, dataset=dataset),
-            tuple(last_runs(c, dataset=dataset, limit=_RUNS_SHOWN)),
-            snapshot(c, dataset=dataset),
-            noted=noted(c, dataset=dataset),
-            interrupted=_is_interrupted(c, dataset),
-            owed=owed(c, dataset_pk=dataset.pk),
+        replace(
+            _grouped(
+                dataset,
+                coverage(c, dataset=dataset),
+                tuple(last_runs(c, dataset=dataset, limit=_RUNS_SHOWN)),
+                snapshot(c, dataset=dataset),
+                noted=noted(c, dataset=dataset),
+                interrupted=_is_interrupted(c, dataset),
+                owed=owed(c, dataset_pk=dataset.pk),
+            ),
+            outlook=outlook(c, dataset=dataset),
         )
         for dataset in list_datasets(c, target=target)
         if dataset_id in {None, dataset.dataset_id}
@@ -196,6 +205,7 @@ def status_object(status: DatasetStatus) -> dict[str, object]:
         "rebuilding": _paths(status.rebuilding),
         "noted": list(status.noted),
         "callbacks": [jsonable(one) for one in status.owed],
+        "outlook": jsonable(status.outlook),
     }
 
 
@@ -221,6 +231,8 @@ def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
         yield f"  published  {utc_stamp(dataset.published.converted_at)} from commit {dataset.published.source_commit}"
     if dataset.error:
         yield f"  error      {dataset.error}"
+    if status.outlook is not None:
+        yield from (f"  {line}" for line in outlook_lines(status.outlook))
     for run in status.runs:
         yield f"  {_run_line(run, interrupted=status.interrupted and run.state == 'running')}"
     yield from (f"  {_owed_line(one)}" for one in status.owed)

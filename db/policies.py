@@ -116,9 +116,9 @@ _SETTLE = text("""
                 interval '1 hour', interval '6 hours', interval '24 hours', interval '7 days', interval '7 days'])[n.retry_round]
             WHEN n.state = 'round' AND p.state = 'round' AND CAST(:run AS uuid) IS NULL THEN p.next_at
             WHEN n.state = 'round' THEN GREATEST(n.soon, n.first_at, CASE WHEN p.state = 'round' THEN p.next_at END) END,
-        options = CASE WHEN 'options' = ANY(r.columns) THEN :options ELSE COALESCE(p.options, :options) END,
-        engine = CASE WHEN 'engine' = ANY(r.columns) THEN :engine ELSE COALESCE(p.engine, :engine) END,
-        biosigio = CASE WHEN 'biosigio' = ANY(r.columns) THEN :biosigio ELSE COALESCE(p.biosigio, :biosigio) END,
+        options = CASE WHEN 'options' = ANY(r.columns) THEN :options WHEN r.columns IS NULL THEN p.options ELSE COALESCE(p.options, :options) END,
+        engine = CASE WHEN 'engine' = ANY(r.columns) THEN :engine WHEN r.columns IS NULL THEN p.engine ELSE COALESCE(p.engine, :engine) END,
+        biosigio = CASE WHEN 'biosigio' = ANY(r.columns) THEN :biosigio WHEN r.columns IS NULL THEN p.biosigio ELSE COALESCE(p.biosigio, :biosigio) END,
         done_version = COALESCE(CAST(:version AS text), p.done_version)
     FROM next n, (SELECT CAST(:rebuilt AS text[]) AS columns) r WHERE p.dataset_pk = n.dataset_pk
     RETURNING p.*
@@ -130,7 +130,7 @@ def settle(
     *,
     dataset_pk: int,
     versions: Versions,
-    rebuilt: Collection[str] = DEFAULT_REBUILT,
+    rebuilt: Collection[str] | None = DEFAULT_REBUILT,
     run: Run | None = None,
     version: str | None = None,
 ) -> Policy:
@@ -143,7 +143,8 @@ def settle(
     Parameters
     ----------
     rebuilt
-        Columns of currency that the run brought every store to; the others keep the stamp of an earlier run.
+        Columns of currency that the run brought every store to; the others keep the stamp of an earlier run. None for a run that
+        converted nothing, which stamps nothing.
     version
         The source's version when the run was asked for.
     """
@@ -157,7 +158,7 @@ def settle(
             "engine": versions.engine,
             "biosigio": versions.biosigio,
             "version": version,
-            "rebuilt": sorted(rebuilt),
+            "rebuilt": None if rebuilt is None else sorted(rebuilt),
         },
     ).one()
     return policy_of(row)

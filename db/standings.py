@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from db import datasets
-from db.policies import Policy, policy_of
+from db import datasets, requests
+from db.policies import Policy, find, policy_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from db.dataset_values import Dataset
+    from db.requests import Request
 
-__all__ = ["DatasetStanding", "clock", "standings"]
+__all__ = ["DatasetStanding", "Outlook", "clock", "outlook", "standings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,26 @@ def standings(c: Connection) -> list[DatasetStanding]:
         for row in c.execute(_STANDINGS)
         if row.pk in known and row.pk in held  # one that was registered between the queries is seen next time
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What a dataset waits for: its policy, whether it or everything is paused, and the request that waits or runs."""
+
+    policy: Policy
+    paused: bool
+    request: Request | None
+
+
+def outlook(c: Connection, *, dataset: Dataset) -> Outlook:
+    """What one dataset waits for."""
+    held = text("SELECT EXISTS (SELECT FROM pauses WHERE dataset_pk IS NULL OR dataset_pk = :dataset)")
+    newest = requests.latest(c, dataset=dataset)
+    return Outlook(
+        policy=find(c, dataset=dataset),
+        paused=bool(c.scalar(held, {"dataset": dataset.pk})),
+        request=newest if newest is not None and newest.state in {"waiting", "running"} else None,
+    )
 
 
 def clock(c: Connection) -> datetime:

@@ -88,3 +88,10 @@ def forget_served(c: Connection, *, run: Run, dataset: Dataset) -> None:
     for key in (index_key, manifest_key, events_key):
         documents.forget(c, target=dataset.target, key=key(dataset.dataset_id))
     policies.renew(c, dataset_pk=dataset.pk)
+    # when it takes part again it is as new, so that the reconcile flow asks for it
+    c.execute(
+        text("""
+            UPDATE policies SET done_version = NULL, options = NULL, engine = NULL, biosigio = NULL WHERE dataset_pk = :dataset
+        """),
+        values,
+    )

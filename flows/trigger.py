@@ -122,9 +122,12 @@ def claim_for_run(c: Connection, *, run: Run, commits: Collection[str | None]) -
 def settle_run(c: Connection, *, run: Run, rebuilt: Collection[str], stopped: bool) -> None:
     """Move policy and request of a run that published, in the transaction that ends it.
 
-    A run that was stopped early brought nothing to the present converter: its stamp stays, and what it left is due soon.
+    A run that was stopped early brought nothing to the present converter: its stamp stays, and what it left is due soon. So is
+    what a comparison of objects found damaged.
     """
     ended = requests.end_of_run(c, run=run)
+    if run.mode == "reconcile":
+        policies.settle(c, dataset_pk=run.dataset_pk, versions=run.versions, rebuilt=None, run=run)
     if run.mode not in MODES:
         return
     policies.settle(

@@ -13,11 +13,13 @@ from small_dataset import write_recording, write_root
 from sqlalchemy import Engine, text
 from state_bench import path_of
 
+from cli.outlook import outlook_lines
 from contract.codes import FailureCode, PendingReason
 from contract.errors import Busy, Refused
 from db import datasets, operators, pauses, policies, recordings, requests
 from db.operators import Action
 from db.requeue import Chosen
+from db.standings import Outlook
 from flows import operations, trigger
 from flows.operations import Operator
 from flows.reconvert import reconvert
@@ -130,6 +132,16 @@ def test_a_word_that_is_none_is_refused(engine: Engine, chosen: Chosen, told: st
         operations.requeue_recordings(engine, chosen, ANA, execute=True)
 
 
+def test_what_a_comparison_of_objects_found_damaged_is_due_soon(press: Press) -> None:
+    run = press.plan("01")
+    with press.begin() as c:
+        trigger.settle_run(c, run=replace(run, mode="reconcile"), rebuilt=(), stopped=False)
+        policy = policies.find(c, dataset=press.dataset)
+    assert (policy.state, policy.engine) == ("soon", None)
+    lines = list(outlook_lines(Outlook(policy=policy, paused=True, request=None)))
+    assert [line.split()[0] for line in lines] == ["paused", "policy"]
+
+
 def test_a_pause_is_shown_set_and_ended(press: Press) -> None:
     for dataset in (press.dataset, None):
         for paused in (True, False):
@@ -229,6 +241,9 @@ def test_a_withdrawn_dataset_is_not_converted_until_it_takes_part_again(settings
         reconvert(settings, asked, lambda _event: None, StopSignal())
     back = operations.set_standing(press.engine, dataset_of(press), ANA, active=True)
     assert (back.active, back.withdrawn_at) == (True, None)
+    with press.begin() as c:
+        policy = policies.find(c, dataset=press.dataset)
+    assert (policy.engine, policy.done_version) == (None, None), "it is asked for as a new one is"
     run = press.start()
     with press.begin() as c:
         assert len(recordings.due(c, dataset=press.dataset)) == 2
