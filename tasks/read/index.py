@@ -57,7 +57,7 @@ def read_index(place: Place, dataset_id: str) -> ReadIndex:
 
 
 # an index of 25,000 stores takes a tenth of a second to parse; one version of it is parsed once
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _parsed(data: bytes, version: str, dataset_id: str) -> ReadIndex:
     import json
 
@@ -73,8 +73,8 @@ def _parsed(data: bytes, version: str, dataset_id: str) -> ReadIndex:
         )
     try:
         head = ReadHead.model_validate(document)
-        lists = [list(document[name]) for name in ("stores", "failures", "pending")]
-    except (ValidationError, KeyError, TypeError) as error:
+        lists = [[dict(entry) for entry in document[name]] for name in ("stores", "failures", "pending")]
+    except (ValidationError, KeyError, TypeError, ValueError) as error:
         raise StorageError("The index that is served breaks its contract.", detail=dataset_id) from error
     return ReadIndex(head, version, *lists)
 
@@ -93,20 +93,28 @@ def find_entry(index: ReadIndex, recording: str) -> ReadEntry:
     for entry in index.failures:
         if entry.get("path") == recording:
             raise NotServed(
-                str(entry.get("reason")), state="failed", reason=str(entry.get("code")), detail=entry.get("detail")
+                str(entry.get("reason")),
+                state="failed",
+                reason=str(entry.get("code")),
+                detail=_said(entry, "detail"),
             )
     for entry in index.pending:
         if entry.get("path") == recording:
             reason = str(entry.get("reason"))
             known = {word.value: sentence for word, sentence in PENDING_SENTENCES.items()}
             sentence = known.get(reason, known[PendingReason.NOT_ATTEMPTED.value])
-            raise NotServed(sentence, state="pending", reason=reason, detail=redact(entry.get("last_error")))
+            raise NotServed(sentence, state="pending", reason=reason, detail=_said(entry, "last_error"))
     by_zarr = next((entry for entry in index.stores if entry.get("zarr") == recording), None)
     if by_zarr is not None:
         return read_entry(by_zarr)
     raise NotServed(
         f"recording: {index.head.dataset_id} lists no {recording[:200]!r}; take a `path` of its index.", state="unknown"
     )
+
+
+def _said(entry: dict[str, Any], name: str) -> str | None:
+    """Text of an index that another installation may have written."""
+    return redact(str(entry[name])) if entry.get(name) else None
 
 
 def read_entry(entry: dict[str, Any]) -> ReadEntry:

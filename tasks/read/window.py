@@ -116,5 +116,6 @@ def _physical(array: Any, selection: Selection, start: int, end: int) -> npt.NDA
         digital = digital[..., picked, :]
     scale_offset = selection.scale_offset
     scale, offset = np.asarray(scale_offset.scale)[:, None], np.asarray(scale_offset.offset)[:, None]
-    physical: npt.NDArray[np.float64] = digital * scale + offset
+    physical: npt.NDArray[np.float64] = digital * scale
+    physical += offset  # in place: a window may be 256 MB
     return physical

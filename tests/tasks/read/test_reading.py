@@ -244,11 +244,16 @@ def test_an_index_of_another_format_is_not_read_on(tmp_path: Path) -> None:
     put_index(target, data_base='http://127.0.0.1/a"; import os; "/')
     with pytest.raises(StorageError):
         read_index(target_place(target), DATASET)
+    for odd in ({"stores": "many"}, {"failures": [1]}, {"pending": None}, {"s3_uri": "file:///etc/"}):
+        put_index(target, **odd)
+        with pytest.raises(StorageError):
+            read_index(target_place(target), DATASET)
     put_index(target, stores=[{"path": PATH, "zarr": ZARR, "groups": [{"name": "../../secret"}]}])
     with pytest.raises(StorageError):
         find_entry(read_index(target_place(target), DATASET), PATH)
 
 
+@pytest.mark.parametrize("served", ["folder", "bucket", "http"], indirect=True)
 def test_a_recipe_needs_the_catalog_for_the_verdict_only(served: Served) -> None:
     served.publish()
     asked = WindowAsked(recording=PATH, stop_s=4)
@@ -260,6 +265,12 @@ def test_a_recipe_needs_the_catalog_for_the_verdict_only(served: Served) -> None
     recipe = recipe_for(served.place, DATASET, asked)
     assert recipe.provenance.zarr_verify_status == "verified"
     assert recipe.provenance.index_etag == read_index(served.place, DATASET).etag
+    assert recipe.how_to.python_s3 is None
+    put_index(served.target, data_base_kind="s3-public", s3_uri=f"s3://zarr-example/{DATASET}/zarr/", s3_anonymous=True)
+    program = recipe_for(served.place, DATASET, asked).how_to.python_s3
+    assert program is not None
+    assert f'STORE = "zarr-example/{DATASET}/zarr/{ZARR}"' in program
+    assert '"anon": True' in program
 
 
 def write_events(place_rows: list[tuple[str, int]], out: Path, *, row_group_rows: int) -> None:
