@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from db.recordings import RecordingState
     from db.runs import RunRecord
     from db.standings import Outlook
+    from db.verdicts import FidelityVerdict
 
 __all__ = ["DatasetStatus", "look", "show_status", "status_lines", "status_object"]
 
@@ -68,6 +69,7 @@ class DatasetStatus:
     rebuilding: Mapping[WhyDue, tuple[RecordingState, ...]]
     noted: tuple[str, ...] = ()
     interrupted: bool = False
+    verdict: FidelityVerdict | None = None
     owed: tuple[Owed, ...] = ()
     outlook: Outlook | None = None
 
@@ -133,6 +135,7 @@ def look(c: Connection, *, target: str, dataset_id: str | None = None) -> list[D
     from db.recordings import noted, snapshot
     from db.runs import last_runs
     from db.standings import outlook
+    from db.verdicts import latest
 
     return [
         replace(
@@ -146,6 +149,7 @@ def look(c: Connection, *, target: str, dataset_id: str | None = None) -> list[D
                 owed=owed(c, dataset_pk=dataset.pk),
             ),
             outlook=outlook(c, dataset=dataset),
+            verdict=latest(c, dataset=dataset),
         )
         for dataset in list_datasets(c, target=target)
         if dataset_id in {None, dataset.dataset_id}
@@ -206,6 +210,7 @@ def status_object(status: DatasetStatus) -> dict[str, object]:
         "noted": list(status.noted),
         "callbacks": [jsonable(one) for one in status.owed],
         "outlook": jsonable(status.outlook),
+        "verdict": jsonable(status.verdict),
     }
 
 
@@ -229,6 +234,8 @@ def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
     yield f"  source     {dataset.source}"
     if dataset.published is not None:
         yield f"  published  {utc_stamp(dataset.published.converted_at)} from commit {dataset.published.source_commit}"
+    if status.verdict is not None:
+        yield f"  verified   {_verdict(status.verdict)}"
     if dataset.error:
         yield f"  error      {dataset.error}"
     if status.outlook is not None:
@@ -248,6 +255,12 @@ def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
     if status.noted:
         yield f"  served with notes ({len(status.noted):,}): {program()} why {dataset.dataset_id} PATH shows them"
         yield from (f"    {line}" for line in bounded(status.noted, _PATHS_SHOWN))
+
+
+def _verdict(found: FidelityVerdict) -> str:
+    counts = f"{found.stores_verified:,} verified, {found.stores_failed:,} failed, {found.stores_unverifiable:,} unverifiable"
+    since = "" if found.stands else "; something was published since"
+    return f"{found.status} on {utc_stamp(found.verified_at)}: {counts}{since}"
 
 
 def _owed_line(owed: Owed) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from db.recordings import AttemptRecord, RecordingHistory, RecordingState
+    from db.store_verdicts import FidelityOfStore
 
 __all__ = ["disclosures", "history_lines", "look", "show_why"]
 
@@ -45,13 +46,22 @@ def show_why(dataset_id: str, path: str, *, target: str, as_json: bool, verbose:
     url = target_url(target, settings)
     if not has_state(settings):
         raise unknown(dataset_id, url)
+    from db.store_verdicts import verdict_of
+
     with reading(settings) as connection:
         history, entry = look(connection, target=url, dataset_id=dataset_id, path=path)
+        verdict = verdict_of(connection, recording_id=history.state.id)
     if as_json:
-        answer = {"dataset_id": dataset_id, "target": url, **_as_object(history), "entry": entry}
+        answer = {
+            "dataset_id": dataset_id,
+            "target": url,
+            **_as_object(history),
+            "entry": entry,
+            "verdict": jsonable(verdict),
+        }
         typer.echo(json_line(answer | {"published_as": history.state.published_as}))
         return
-    for line in history_lines(history, entry, tracebacks=verbose):
+    for line in history_lines(history, entry, tracebacks=verbose, verdict=verdict):
         typer.echo(line)
 
 
@@ -105,7 +115,11 @@ def _spellings(path: str, source: str) -> Iterator[str]:
 
 
 def history_lines(
-    history: RecordingHistory, entry: Mapping[str, Any] | None, *, tracebacks: bool = False
+    history: RecordingHistory,
+    entry: Mapping[str, Any] | None,
+    *,
+    tracebacks: bool = False,
+    verdict: FidelityOfStore | None = None,
 ) -> Iterator[str]:
     """What is known of one recording, for people."""
     state = history.state
@@ -115,6 +129,8 @@ def history_lines(
     if state.served is not None:
         served = state.served
         yield f"  store      {state.zarr}, engine {served.engine}, biosigIO {served.biosigio}"
+    if verdict is not None:
+        yield from _verdict_lines(verdict)
     if entry is not None:
         yield from (f"  disclosed  {line}" for line in disclosures(entry))
     if not history.attempts:
@@ -122,6 +138,12 @@ def history_lines(
     for number, attempt in enumerate(history.attempts, start=1):
         yield ""
         yield from _attempt_lines(number, attempt, tracebacks=tracebacks)
+
+
+def _verdict_lines(found: FidelityOfStore) -> Iterator[str]:
+    since = "" if found.stands else ", of the store before this one"
+    yield f"  verified   {found.status} on {utc_stamp(found.verified_at)}{since}{f': {found.why}' if found.why else ''}"
+    yield from (f"             {example['check']}: {example['detail']}" for example in found.examples)
 
 
 def _standing(state: RecordingState) -> str:

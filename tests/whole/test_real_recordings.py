@@ -62,3 +62,5 @@ def test_real_recordings_of_eight_formats_are_served_as_they_are(
     verified = zarrmill.run("verify", "--execute", "--json").summary
     assert (verified["status"], verified["verified"], verified["trouble"]) == ("verified", 9, None), verified
     assert "Every verdict stands" in zarrmill.run("verify", "--execute").stdout
+    assert "verified   verified on" in zarrmill.run("status", "xx000088").stdout
+    assert "verified   verified on" in zarrmill.run("why", "xx000088", "sub-06/meg/sub-06_task-a_meg.con").stdout
