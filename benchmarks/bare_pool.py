@@ -1,6 +1,8 @@
 """A dataset of small recordings: zarrmill against a ProcessPoolExecutor over biosigIO, same workers, same outputs.
 
-Both convert the same files with the same options, start excluded: the pool has imported everything and is waiting; of zarrmill the time
+Both convert the same files with the same options and serve the same stores. The pool does what a script must that publishes: each store is finished
+in a scratch folder, the SHA-256 of each of its objects is taken for the manifest, and it is put in its place by one rename; it checks nothing and
+keeps no state. Start is excluded: the pool has imported everything and is waiting; of zarrmill the time
 runs from the first recording that is handed to a worker to the last one that is served (``converting``), and to the end of the command
 with all documents published (``to the end``). The chunks of both are compared byte by byte. Rounds alternate, so that a busy machine
 is as busy for both.
@@ -14,6 +16,7 @@ workers; the fork server and its children) and of all processes (the pool's pare
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import os
@@ -36,8 +39,8 @@ RATE_HZ = 500
 _NO_THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 
 
-def convert_one(source: str, store: str) -> int:
-    """What a script would do: one call of biosigIO with the options that zarrmill uses; the pid that did it."""
+def convert_one(source: str, store: str, scratch: str) -> dict[str, str]:
+    """What a script would do: one call of biosigIO with the options that zarrmill uses, and the store put in its place; its digests."""
     import pandas as pd
     import zarr
     from biosigio.exporters.zarr_stream import stream_to_zarr
@@ -47,14 +50,21 @@ def convert_one(source: str, store: str) -> int:
     with zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1}):
         stream_to_zarr(
             source,
-            store,
+            scratch,
             force_modality="EEG",
             events_df=events,
             bids_channels=stem + "_channels.tsv",
             read_chunk_seconds=8.0,
             exclude_subject_info=True,
         )
-    return os.getpid()
+    digests = {
+        path.relative_to(scratch).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in Path(scratch).rglob("*")
+        if path.is_file()
+    }
+    Path(store).parent.mkdir(parents=True, exist_ok=True)
+    Path(scratch).rename(store)
+    return digests
 
 
 def warm(seconds: float) -> int:
@@ -132,7 +142,11 @@ class Pool:
         before = cpu_seconds(os.getpid()).get("worker", 0.0)
         stores = [str(target / path.relative_to(source)).removesuffix(".edf") + ".zarr" for path in sources]
         begun = time.monotonic()
-        list(self.executor.map(convert_one, map(str, sources), stores, chunksize=1))
+        scratch = [str(target / ".scratch" / f"{number}.zarr") for number in range(len(sources))]
+        (target / ".scratch").mkdir(parents=True)
+        digests = list(self.executor.map(convert_one, map(str, sources), stores, scratch, chunksize=1))
+        manifest = dict(zip(stores, digests, strict=True))
+        (target / "manifest.json").write_text(json.dumps(manifest))
         return time.monotonic() - begun, cpu_seconds(os.getpid()).get("worker", 0.0) - before
 
 
