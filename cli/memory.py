@@ -173,6 +173,8 @@ def _plot(found: Look, path: Path, *, timeline: bool) -> None:
     from cli.memory_plot import scatter_figure, timeline_figure
 
     measured = [one for one in found.attempts if one.measured_bytes]
+    if not timeline:
+        measured = [one for one in measured if one.outcome == "done" or one.reason == "memory_budget"]
     if not measured:
         raise Refused(f"nothing{_whose(found)} was measured yet, so there is nothing to plot")
     title = f"{found.dataset_id or found.target}" + ("" if found.run_number is None else f", run {found.run_number}")

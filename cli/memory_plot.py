@@ -45,16 +45,19 @@ def _bytes_axis(axis: Axes, which: str) -> None:
 
 
 def scatter_figure(attempts: Sequence[MeasuredAttempt], title: str) -> Figure:
-    """Measured over projected memory, a point for each attempt: filled when it was streamed, open when held in memory.
+    """Measured over projected memory, a point for each conversion: filled when it was streamed, open when held in memory.
 
-    Points above the line needed more than was projected; a cross is an attempt that ran out of memory.
+    Points above the line needed more than was projected; a cross is an attempt that ran out of memory. Other attempts were not measured to
+    their end: they are left out, as they are of the table.
     """
+    attempts = [one for one in attempts if one.outcome == "done" or one.reason == "memory_budget"]
     figure = Figure(figsize=(7.4, 7.4), layout="constrained", dpi=120)
     axes = figure.add_subplot()
     style = _style(one.format for one in attempts)
     kinds: dict[tuple[str, str], list[MeasuredAttempt]] = defaultdict(list)
     for one in attempts:
-        kinds[one.format, one.route].append(one)
+        if one.outcome == "done":
+            kinds[one.format, one.route].append(one)
     for (name, route), of_kind in sorted(kinds.items()):
         colour, marker = style[name]
         axes.scatter(

@@ -95,7 +95,7 @@ def test_the_scatter_draws_every_point_the_line_of_equality_and_units(tmp_path: 
         replace(ATTEMPT, format="fif", route="in_memory", measured_bytes=90 * MIB),
         replace(ATTEMPT, format="fif", outcome="pending", reason="memory_budget", measured_bytes=130 * MIB),
     ]
-    figure = scatter_figure(attempts, "xx000001")
+    figure = scatter_figure([*attempts, replace(ATTEMPT, outcome="failed", measured_bytes=MIB)], "xx000001")
     (axes,) = figure.axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     drawn = {(float(x), float(y)) for points in axes.collections for x, y in points.get_offsets().data}

@@ -48,6 +48,9 @@ def run(
         admission.release(key)
 
 
+NAMES = tuple(f"w{number:02}" for number in range(64))
+
+
 class Machine(RuleBasedStateMachine):
     """Recordings and workers come and go in any order; a second set of books is kept beside the ledger's."""
 
@@ -77,13 +80,23 @@ class Machine(RuleBasedStateMachine):
         self.waiting.add(self.next_key)
         self.next_key += 1
 
-    @rule(name=st.sampled_from("abc"), capacity=capacities)
+    @rule(requests=st.lists(st.tuples(sizes, sizes), max_size=100))
+    def arrive_together(self, requests: list[tuple[int, int]]) -> None:
+        for memory, scratch in requests:
+            self.arrive(memory, scratch, remote=False, alone=False)
+
+    @rule(name=st.sampled_from(NAMES), capacity=capacities)
     def join(self, name: str, capacity: Capacity) -> None:
         if name not in self.capacities:
             self.admission.set_worker(name, capacity)
             self.capacities[name] = capacity
 
-    @rule(name=st.sampled_from("abc"))
+    @rule(joining=st.lists(capacities, min_size=1, max_size=len(NAMES)))
+    def join_together(self, joining: list[Capacity]) -> None:
+        for name, capacity in zip(NAMES, joining, strict=False):
+            self.join(name, capacity)
+
+    @rule(name=st.sampled_from(NAMES))
     def leave(self, name: str) -> None:
         lost = set(self.admission.remove_worker(name))
         self.capacities.pop(name, None)
