@@ -44,6 +44,8 @@ end() {
     kill "$daemon" 2>/dev/null || true
     for _ in $(seq 60); do [ -d "/proc/$daemon" ] || break; sleep 1; done
   fi
+  # dockerd leaves the mount of its own network namespace behind
+  umount "$work"/exec/netns/* 2>/dev/null || true
   rm -rf "$work"
   exit "$status"
 }

@@ -59,11 +59,14 @@ def test_the_commands_work_against_a_bucket_and_send_only_what_differs(
     assert (again.summary["changed"], again.summary["run_number"]) == (False, None)
     assert not {"PUT", "POST", "DELETE", "COPY"} & s3.proxy.counts().keys(), "nothing to do writes nothing"
 
+    everybody = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{s3.name}/*"}
+    s3.plain.put_bucket_policy(Bucket=s3.name, Policy=json.dumps({"Version": "2012-10-17", "Statement": [everybody]}))
     write_recording(dataset, "01", seed=3)
     s3.plain.delete_object(Bucket=s3.name, Key=roots[2])
     s3.proxy.forget()
     full = bucketed.run("convert", dataset, "--to", target, "--mode", "full", "--json")
     assert full.summary["converted"] == 3
+    assert json.loads(s3.get(INDEX))["s3_anonymous"], "nobody said so: an unsigned request saw it"
     sent = stores_sent(s3)
     # another file of the source changed, so every root names another commit; what is equal is not sent
     assert (sent["sub-02"], sent["sub-03"]) == ({"zarr.json"}, {"zarr.json"})
