@@ -27,8 +27,10 @@ def waiting_callbacks(c: Connection, *, older_than: timedelta) -> WaitingCallbac
     """Those that were written longer ago than this and are not delivered."""
     row = c.execute(
         text("""
-            SELECT count(*) AS waiting, (array_agg(last_error ORDER BY created_at, pk))[1] AS last_error
-            FROM callbacks WHERE delivered_at IS NULL AND created_at < zarrmill_now() - CAST(:older_than AS interval)
+            SELECT count(DISTINCT k.pk) AS waiting,
+                   (array_agg(d.last_error ORDER BY k.created_at, k.pk) FILTER (WHERE d.last_error IS NOT NULL))[1] AS last_error
+            FROM callbacks k LEFT JOIN callback_deliveries d ON d.callback_pk = k.pk AND d.delivered_at IS NULL
+            WHERE k.delivered_at IS NULL AND k.created_at < zarrmill_now() - CAST(:older_than AS interval)
         """),
         {"older_than": older_than},
     ).one()

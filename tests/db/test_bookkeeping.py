@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -15,6 +16,7 @@ from state_bench import Bench
 
 from contract.errors import LostLease, Refused
 from db import catalog, datasets, documents, ledger, outbox, stores, verdicts
+from db.callbacks_waiting import waiting_callbacks
 from db.coverage import Coverage
 from db.datasets import DatasetFacts
 from db.leases import Owner
@@ -371,3 +373,22 @@ def test_digests_survive_packing_and_equal_ones_give_equal_bytes(objects: dict[s
     packed = stores.pack_digests(objects)
     assert stores.unpack_digests(packed) == objects
     assert stores.pack_digests(dict(reversed(objects.items()))) == packed
+
+
+def test_what_waits_for_long_is_counted_once_with_the_reason_of_the_oldest(bench: Bench) -> None:
+    bench.wait(hours=2)
+    with bench.begin() as c:
+        before = waiting_callbacks(c, older_than=timedelta(hours=1)).count
+    bench.wait(hours=-2)
+    run = bench.start()
+    with bench.begin() as c:
+        outbox.enqueue(c, run=run, status="ready", body=b"1")
+        for endpoint in (A, B):
+            [one] = due(c, bench, endpoint)
+            outbox.failed_delivery(c, pk=one.pk, endpoint=endpoint, error="503")
+    bench.wait(hours=2)
+    with bench.begin() as c:
+        found = waiting_callbacks(c, older_than=timedelta(hours=1))
+        assert (found.count - before, found.last_error) == (1, "503")
+        outbox.close_told(c, endpoints=[])
+        assert waiting_callbacks(c, older_than=timedelta(hours=1)).count == 0

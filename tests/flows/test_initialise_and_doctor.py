@@ -208,8 +208,8 @@ def test_clocks_and_callbacks(engine: Engine) -> None:
     run = bench.start()
     with bench.begin() as c:
         outbox.enqueue(c, run=run, status="failed", body=b"{}")
-        (taken,) = outbox.due_deliveries(c)
-        outbox.failed_delivery(c, pk=taken.pk, error="it answers 500")
+        (taken,) = outbox.due_deliveries(c, endpoint="https://a.example.org#1")
+        outbox.failed_delivery(c, pk=taken.pk, endpoint="https://a.example.org#1", error="it answers 500")
     bench.wait(minutes=59)
     with bench.begin() as c:
         assert {one.name: one.health for one in examine_state(c)} == {"clocks": "alarm", "callbacks": "healthy"}
