@@ -19,10 +19,11 @@ from flows.sweep_request import DatasetSwept, StoreSwept, SweepRequest
 from infra.storage import open_target
 from tasks.convert.scratch import WorkerScratch
 from tasks.read.place import archive_place, target_place
-from tasks.sources import SourceAddress, open_source
+from tasks.sources import SourceAddress
 from tasks.verify.documents import Documents, check_documents, check_names
 from tasks.verify.objects import body_digest
 from tasks.verify.report import NoVerdict, Report
+from tasks.verify.sources import SourceChoice
 from tasks.verify.store import Surroundings, verify_store
 
 if TYPE_CHECKING:
@@ -171,7 +172,8 @@ def _surroundings(
     address = SourceAddress(
         url=dataset.source, commit=request.commit, annex=request.annex or dataset.annex, at=request.at
     )
-    source = open_source(address, settings)
+    assert dataset.published is not None
+    sources = SourceChoice(address, dataset.published.source_commit, settings)
     settings.scratch.mkdir(parents=True, exist_ok=True)
     with engine.connect() as c:
         if leases.is_live(c, dataset=dataset):
@@ -196,7 +198,7 @@ def _surroundings(
             Surroundings(
                 dataset=dataset,
                 target=target,
-                source=source,
+                sources=sources,
                 contract_base=_base(found, target.addresses(dataset.dataset_id).contract_base),
                 entries=entries,
                 events_file=found.events_file,

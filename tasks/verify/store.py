@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tasks.verify.events_file import EventsFile
     from tasks.verify.groups import Opened
     from tasks.verify.report import Found
+    from tasks.verify.sources import SourceChoice
 
 __all__ = ["Judged", "Surroundings", "verify_store"]
 
@@ -65,7 +66,7 @@ class Surroundings:
 
     dataset: Dataset
     target: Target
-    source: Source
+    sources: SourceChoice
     contract_base: str
     entries: Mapping[str, StoreEntry]
     events_file: EventsFile | None
@@ -124,7 +125,8 @@ def _compare(around: Surroundings, row: ServedStoreRow, served: ServedStore, scr
         inputs if whole else {path: content for path, content in inputs.items() if path.endswith((".json", ".tsv"))}
     )
     if opened is not None:
-        fetched = _fetch(around.source, wanted, scratch, report)
+        source = around.sources.of(inputs)
+        fetched = _fetch(source, wanted, scratch, report)
         sidecars = _json_sidecars(row, wanted, scratch) if fetched else []
         events, events_known = _events(row, wanted, scratch) if fetched else (None, False)
         check_root(
@@ -138,15 +140,15 @@ def _compare(around: Surroundings, row: ServedStoreRow, served: ServedStore, scr
         check_entry(around.entries.get(row.zarr), opened, events, events_known=events_known, report=report)
         as_recorded = True
         if whole:
-            source = scratch if fetched else None
-            as_recorded = _check_body(row, served, opened, around.seed, source=source, report=report)
+            at = scratch if fetched else None
+            as_recorded = _check_body(row, served, opened, around.seed, source=at, report=report)
         if fetched:
             check_sidecars(opened, sidecars, report)
             check_declared(opened, sidecars, report, as_recorded=as_recorded)
         if events_known:
             check_events(served, opened, events, report)
             check_rows(around.events_file, row.zarr, opened, events, report)
-        if report.mismatches and fetched and not around.source.unchanged(wanted):
+        if report.mismatches and fetched and not source.unchanged(wanted):
             raise NoVerdict("its source changed while it was compared")
     if root != served.whole(ROOT_METADATA):
         raise NoVerdict("it was replaced while it was read")

@@ -12,12 +12,14 @@ from conversion import DATASET, Bench, order_for
 from contract.layout import contract_base, store_key
 from db.dataset_values import Dataset, DatasetFacts
 from db.store_verdicts import ServedStoreRow
+from infra.settings import Settings
 from infra.storage.folder import FolderTarget
 from tasks.bids.discovery import discover_source
 from tasks.bids.recording import DiscoveredRecording
 from tasks.convert.order import ConvertedStore
 from tasks.read.place import target_place
-from tasks.sources import open_source
+from tasks.sources import SourceAddress, open_source
+from tasks.verify.sources import SourceChoice
 from tasks.verify.store import Judged, Surroundings, verify_store
 
 HOST = "http://127.0.0.1:8321"
@@ -37,20 +39,22 @@ class Put:
     def store(self) -> Path:
         return self.target.root / store_key(DATASET, self.recording.zarr)
 
-    def judge(self, scratch: Path, *, seed: int = 0, renoted: bool = True, taken_over: bool = False) -> Judged:
-        """What the sweep finds. ``renoted``: the digests are those of the objects as they stand now."""
+    def judge(
+        self, scratch: Path, *, seed: int = 0, renoted: bool = True, taken_over: bool = False, commit: str | None = None
+    ) -> Judged:
+        """What the sweep finds. ``renoted``: the digests are those of the objects as they stand now. ``commit``: it was made from one."""
         if taken_over:
             digests = {}
         elif renoted:
             digests = self.target.store_digests(store_key(DATASET, self.recording.zarr)) or {}
         else:
             digests = {name: (one.size_bytes, one.sha256) for name, one in self.converted.objects.items()}
-        source = open_source(str(self.source))
-        tree = source.tree()
+        sources = SourceChoice(SourceAddress(url=str(self.source)), commit or "0" * 40, Settings())
+        tree = open_source(SourceAddress(url=str(self.source), commit=commit)).tree()
         around = Surroundings(
             dataset=dataset_of(self.target, self.source, self.facts),
             target=self.target,
-            source=source,
+            sources=sources,
             contract_base=contract_base(HOST, DATASET),
             entries={self.recording.zarr: self.converted.entry},
             events_file=None,

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conversion import Bench
+from git_dataset import commit_all, git
 from judging import Put, put
 from planted import edit, group_of
 from small_files import brainvision, edf_bytes, tones
@@ -129,3 +130,15 @@ def test_a_source_that_changed_or_cannot_be_read_gives_no_verdict(bench: Bench, 
     shutil.rmtree(root)
     root.write_bytes(kept)
     assert made.judge(tmp_path).found.status == "verified"
+
+
+def test_a_store_of_a_commit_is_compared_with_that_commit(bench: Bench, tmp_path: Path) -> None:
+    primary = bench.source / f"{PATH}.edf"
+    primary.write_bytes(edf_bytes())
+    made = put(bench, f"{PATH}.edf", tmp_path / "served")
+    git(bench.source, "init", "-q")
+    commit = commit_all(bench.source)
+    primary.write_bytes(edf_bytes(data=np.zeros((2, 400))))
+    commit_all(bench.source)
+    assert made.judge(tmp_path, commit=commit).found.status == "verified", "whatever is checked out"
+    assert checks(made, tmp_path) == {"samples_mismatch"}, "as it lies there it is another recording"
