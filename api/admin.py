@@ -13,9 +13,10 @@ from api.errors import ApiError
 from api.operators import allowed
 from contract.errors import ZarrmillError
 from contract.layout import is_dataset_id
-from db import approvals, datasets, drains, operators, pauses
-from db.requeue import Chosen, requeue, would_requeue
-from flows.survey import current_versions
+from db import datasets, drains, operators
+from db.requeue import Chosen
+from flows import operations
+from flows.operations import Operator, OtherCount
 from flows.trigger import trigger
 from tasks.catalog import publish_catalog
 
@@ -95,17 +96,10 @@ def _add_pauses(routes: APIRouter, service: Service) -> None:
     who = Depends(allowed(service.settings, "operate"))
 
     def act(dataset_id: str | None, by: str, why: str | None, *, pausing: bool) -> dict[str, Any]:
-        with service.state.begin() as c:
+        with service.reading() as c:
             dataset = None if dataset_id is None else _dataset(c, service, dataset_id)
-            changed = (
-                pauses.pause(c, dataset=dataset, paused_by=by, why=why)
-                if pausing
-                else pauses.resume(c, dataset=dataset)
-            )
-            verb = "pause" if pausing else "resume"
-            operators.note(
-                c, acted_by=by, verb=verb, executed=True, subject=dataset_id, why=why, counts={"changed": int(changed)}
-            )
+        operator = Operator(name=by, why=why)
+        changed = operations.set_pause(service.state, dataset, operator, paused=pausing, execute=True)
         return {"ok": True, "dataset_id": dataset_id, "paused": pausing, "changed": changed}
 
     @routes.post("/datasets/{dataset_id}/pause")
@@ -135,36 +129,23 @@ def _add_requeue(routes: APIRouter, service: Service) -> None:
     @routes.post("/requeue")
     def requeue_chosen(asked: Requeue, by: str = who) -> dict[str, Any]:
         """Make recordings due again. Nothing is done without ``execute``: the answer says what would be."""
-        with service.state.begin() as c:
+        with service.reading() as c:
             known = {one.dataset_id: one.pk for one in datasets.list_datasets(c, target=service.target.url)}
-            if unknown := sorted(set(asked.datasets) - set(known)):
-                raise ApiError(HTTPStatus.NOT_FOUND, "Dataset not found", detail={"unknown": unknown})
-            chosen = Chosen(
-                datasets=frozenset(known[one] for one in asked.datasets or known),
-                states=frozenset(asked.states),
-                codes=frozenset(asked.codes),
-                reasons=frozenset(asked.reasons),
+        if unknown := sorted(set(asked.datasets) - set(known)):
+            raise ApiError(HTTPStatus.NOT_FOUND, "Dataset not found", detail={"unknown": unknown})
+        chosen = Chosen(
+            datasets=frozenset(known[one] for one in asked.datasets or known),
+            states=frozenset(asked.states),
+            codes=frozenset(asked.codes),
+            reasons=frozenset(asked.reasons),
+        )
+        try:
+            found = operations.requeue_recordings(
+                service.state, chosen, Operator(name=by, why=asked.why), execute=asked.execute, expect=asked.expect
             )
-            # no dataset at this target must not mean every dataset of every target
-            found = would_requeue(c, chosen=chosen) if chosen.datasets else []
-            count = sum(one.recordings for one in found)
-            if asked.execute and asked.expect not in (None, count):
-                raise ApiError(
-                    HTTPStatus.CONFLICT,
-                    f"It would be {count} recordings by now; look again.",
-                    detail={"recordings": count},
-                )
-            if asked.execute and found:
-                found = requeue(c, chosen=chosen, asked_by=by, detail=asked.why)
-            operators.note(
-                c,
-                acted_by=by,
-                verb="requeue",
-                executed=asked.execute,
-                why=asked.why,
-                parameters=asked.model_dump(mode="json", exclude={"why", "execute"}),
-                counts={"datasets": len(found), "recordings": count},
-            )
+        except OtherCount as other:
+            raise ApiError(HTTPStatus.CONFLICT, other.sentence, detail={"recordings": other.count}) from other
+        count = sum(one.recordings for one in found)
         shown = [
             {"dataset_id": one.dataset_id, "state": one.state, "recordings": one.recordings} for one in found[:200]
         ]
@@ -215,20 +196,9 @@ def _add_engine(routes: APIRouter, service: Service) -> None:
     @routes.post("/engine/acknowledge")
     def acknowledge(asked: Acknowledge, by: str = who) -> dict[str, Any]:
         """Approve that what was made with another engine is made anew. Nothing is done without ``execute``."""
-        versions, columns = current_versions(), list(dict.fromkeys(asked.columns))
-        with service.state.begin() as c:
-            stale = approvals.stale(c, versions=versions, columns=columns)
-            cost = approvals.preview(c, datasets=list(stale))
-            told = {"datasets": cost.datasets, "recordings": cost.recordings, "bytes": cost.size_bytes}
-            if asked.execute:
-                approvals.approve(c, versions=versions, columns=columns, approved_by=by, why=asked.why, cost=cost)
-            operators.note(
-                c,
-                acted_by=by,
-                verb="engine approve",
-                executed=asked.execute,
-                why=asked.why,
-                parameters={name: getattr(versions, name) for name in columns},
-                counts=told,
-            )
+        seen = operations.approve_engine(
+            service.state, Operator(name=by, why=asked.why), columns=asked.columns, execute=asked.execute
+        )
+        cost = seen.cost
+        told = {"datasets": cost.datasets, "recordings": cost.recordings, "bytes": cost.size_bytes}
         return {"ok": True, "executed": asked.execute, **told, "hours": round(cost.hours, 2)}

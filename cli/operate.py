@@ -98,6 +98,15 @@ def _known(settings: Settings, engine: Engine, dataset_id: str, target: str) -> 
     return known_dataset(settings, engine, dataset_id=dataset_id, target=target)
 
 
+def _keys_at(settings: Settings, engine: Engine, target: str) -> frozenset[int]:
+    """Every dataset at a target."""
+    from db.datasets import list_datasets
+    from infra.storage import open_target
+
+    with engine.connect() as c:
+        return frozenset(one.pk for one in list_datasets(c, target=open_target(target, settings).url))
+
+
 def _say(as_json: bool, value: dict[str, Any], lines: list[str]) -> None:
     if as_json:
         typer.echo(json_line(value))
@@ -116,8 +125,12 @@ def requeue_them(
     if chosen.names_nothing:
         raise Refused("name what is to be requeued: DATASET, --status, --code, --reason, or --all")
     with _opened(verbose=verbose, as_json=as_json) as (settings, engine):
+        if chosen.datasets:
+            keys = frozenset(_known(settings, engine, one, target).pk for one in chosen.datasets)
+        else:
+            keys = _keys_at(settings, engine, target)
         rows = ChosenRows(
-            datasets=frozenset(_known(settings, engine, one, target).pk for one in chosen.datasets),
+            datasets=keys,
             states=frozenset(chosen.states),
             codes=frozenset(chosen.codes),
             reasons=frozenset(chosen.reasons),

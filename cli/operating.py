@@ -103,7 +103,7 @@ def requeue(
     reason: Annotated[
         list[str] | None, typer.Option("--reason", metavar="REASON", help="Recordings that wait for this reason.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every dataset.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Every dataset at the target.")] = False,
     to: Target = DEFAULT_TARGET,
     execute: Execute = False,
     by: By = None,

@@ -17,19 +17,19 @@ __all__ = ["Chosen", "Requeued", "requeue", "would_requeue"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """Which recordings of which active datasets; an empty choice of a kind leaves everything of that kind in.
+    """Which recordings of which active datasets; an empty choice of states, codes or reasons leaves all of them in.
 
     Parameters
     ----------
     datasets
-        Their primary keys.
+        Their primary keys; None is every dataset of every target.
     states
         Of their policy: ``exhausted``, ``given_up``, ``terminal``, …
     codes, reasons
         Of verdicts, and of what waits. With neither, every recording with a verdict or that waits.
     """
 
-    datasets: frozenset[int] = frozenset()
+    datasets: frozenset[int] | None = None
     states: frozenset[str] = frozenset()
     codes: frozenset[str] = frozenset()
     reasons: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ _CHOSEN = """
     )
 """
 _DATASETS = """
-    d.active AND (cardinality(CAST(:datasets AS bigint[])) = 0 OR d.pk = ANY(CAST(:datasets AS bigint[])))
+    d.active AND (CAST(:datasets AS bigint[]) IS NULL OR d.pk = ANY(CAST(:datasets AS bigint[])))
     AND (cardinality(CAST(:states AS text[])) = 0 OR p.state = ANY(CAST(:states AS text[])))
 """
 _WOULD = text(f"""
@@ -89,9 +89,9 @@ def requeue(c: Connection, *, chosen: Chosen, asked_by: str, detail: str | None 
     return found
 
 
-def _values(chosen: Chosen) -> dict[str, list[int] | list[str]]:
+def _values(chosen: Chosen) -> dict[str, list[int] | list[str] | None]:
     return {
-        "datasets": sorted(chosen.datasets),
+        "datasets": None if chosen.datasets is None else sorted(chosen.datasets),
         "states": sorted(chosen.states),
         "codes": sorted(chosen.codes),
         "reasons": sorted(chosen.reasons),

@@ -33,6 +33,7 @@ __all__ = [
     "CatalogAction",
     "EnginePreview",
     "Operator",
+    "OtherCount",
     "approve_engine",
     "preview_engine",
     "publish_catalog_now",
@@ -43,6 +44,14 @@ __all__ = [
 
 STATES = ("clean", "round", "soon", "exhausted", "backoff", "given_up", "terminal")
 """States of a dataset's policy, by which datasets can be chosen."""
+
+
+class OtherCount(Refused):
+    """An action would concern another number of recordings than the one who asks has seen."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(f"It would be {count} recordings by now; look again.")
+        self.count = count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +95,17 @@ class CatalogAction:
     changed: bool
 
 
-def requeue_recordings(engine: Engine, chosen: Chosen, operator: Operator, *, execute: bool) -> list[Requeued]:
+def requeue_recordings(
+    engine: Engine, chosen: Chosen, operator: Operator, *, execute: bool, expect: int | None = None
+) -> list[Requeued]:
     """Make chosen recordings due again and ask for a run of each dataset; without ``execute`` only say which.
 
     Raises
     ------
     Refused
         A code, reason or state is none.
+    OtherCount
+        It would be another number of recordings than ``expect``; nothing is done.
     """
     _check("--code", chosen.codes, tuple(FailureCode))
     _check("--reason", chosen.reasons, tuple(PendingReason))
@@ -102,6 +115,9 @@ def requeue_recordings(engine: Engine, chosen: Chosen, operator: Operator, *, ex
             found = requeue(c, chosen=chosen, asked_by=operator.name, detail=operator.why)
         else:
             found = would_requeue(c, chosen=chosen)
+        count = sum(one.recordings for one in found)
+        if execute and expect not in (None, count):
+            raise OtherCount(count)  # which takes back what was moved
         operators.note(
             c,
             acted_by=operator.name,
@@ -110,7 +126,7 @@ def requeue_recordings(engine: Engine, chosen: Chosen, operator: Operator, *, ex
             executed=execute,
             subject=found[0].dataset_id if len(found) == 1 else None,
             parameters={name: sorted(value) for name, value in asdict(chosen).items() if name != "datasets"},
-            counts={"datasets": len(found), "recordings": sum(one.recordings for one in found)},
+            counts={"datasets": len(found), "recordings": count},
         )
     return found
 
@@ -142,15 +158,20 @@ def set_pause(engine: Engine, dataset: Dataset | None, operator: Operator, *, pa
     return changes
 
 
-def preview_engine(engine: Engine, *, versions: Versions | None = None) -> EnginePreview:
-    """How many datasets were made with another converter, and what making them anew would take. Writes nothing."""
+def preview_engine(
+    engine: Engine, *, versions: Versions | None = None, columns: Collection[str] = STAMPS
+) -> EnginePreview:
+    """How many datasets were made with another converter, and what making those anew would take that are stale by ``columns``.
+
+    Writes nothing.
+    """
     current = versions or current_versions()
     with engine.connect() as c:
         stale = approvals.stale(c, versions=current, columns=STAMPS)
         word = {one.rebuild_column for one in approvals.approved(c, versions=current)}
         gated = approvals.stale(c, versions=current, columns=STAMPS[:2])
         left = sum(not word.issuperset(columns) for columns in gated.values())
-        cost = approvals.preview(c, datasets=list(stale))
+        cost = approvals.preview(c, datasets=[one for one, by in stale.items() if set(by) & set(columns)])
     counted = Counter(column for columns in stale.values() for column in columns)
     return EnginePreview(
         versions=current,
@@ -179,8 +200,8 @@ def approve_engine(
         A column is none.
     """
     _check("--on", columns, STAMPS)
-    seen = preview_engine(engine, versions=versions)
-    named = sorted(columns) or list(STAMPS[:2])
+    named = sorted(set(columns)) or list(STAMPS[:2])
+    seen = preview_engine(engine, versions=versions, columns=named)
     with engine.begin() as c:
         approved = 0
         if execute:
