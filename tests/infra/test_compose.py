@@ -237,6 +237,20 @@ def test_the_image_holds_every_room() -> None:
     assert let_in == rooms | set(re.findall(r"[\w.-]+\.(?:txt|lock|toml|md)|LICENSE", " ".join(_copied())))
 
 
+def test_what_is_not_python_is_installed_too() -> None:
+    rooms = re.findall(r"^COPY (\w+) \1$", DOCKERFILE, re.MULTILINE)
+    listed = subprocess.run(["git", "ls-files", *rooms], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = [Path(name) for name in listed.splitlines() if not name.endswith(".py")]
+    needed = [file for file in files if not {"images", "deploy"} & set(file.parts) and file.suffix != ".sh"]
+    patterns = _pyproject()["tool"]["setuptools"]["package-data"]["*"]
+    for file in needed:
+        # a pattern without ** reaches the files of a package, not those of a folder in it
+        is_of_package = (ROOT / file).with_name("__init__.py").exists()
+        fitting = [one for one in patterns if file.match(one.removeprefix("**/")) and (is_of_package or "**" in one)]
+        assert fitting, f"{file} would not be in an installation"
+    assert any(file.parts[:2] == ("contract", "schemas") for file in needed)
+
+
 def _copied() -> list[str]:
     return re.findall(r"^COPY (?!--)(.*)$", DOCKERFILE, re.MULTILINE)
 

@@ -8,5 +8,5 @@ RUN apt-get -o APT::Sandbox::User=root update \
 ENV PATH=/usr/lib/postgresql/15/bin:$PATH PGDATA=/var/lib/postgresql/data
 COPY postgres-start.sh /usr/local/bin/
 USER postgres
-ENTRYPOINT ["postgres-start.sh"]
+ENTRYPOINT ["bash", "/usr/local/bin/postgres-start.sh"]
 STOPSIGNAL SIGINT
