@@ -35,6 +35,9 @@ from typing import Any
 import psutil
 from fabricate import dataset
 
+from infra.home import Home
+from infra.services import stopped
+
 RATE_HZ = 500
 _NO_THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 
@@ -191,6 +194,8 @@ def zarrmill(source: Path, target: Path, home: Path, *, workers: int, expected: 
             peak = _high_water(process.pid)
     if process.wait() != 0 or first is None or last is None:
         raise SystemExit(f"zarrmill ended with {process.returncode}")
+    with stopped(Home(home)):  # its servers linger for the next command, and write into a home that is to be removed
+        pass
     spent = {role: after[role] - before.get(role, 0.0) for role in after}
     return Ours(last - first, time.monotonic() - first, peak, spent)
 
