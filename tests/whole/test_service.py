@@ -233,6 +233,15 @@ def test_the_catalog_lists_all_ten(service: Service) -> None:
         assert len(json.load(answer)["stores"]) == RECORDINGS[served["datasets"][0]["dataset_id"]]
 
 
+def test_the_filters_give_the_same_ten(service: Service) -> None:
+    api = service.standing.addresses["api"]
+    for asked, ids in (("has_zarr=1", IDS), ("has_zarr=1&has_zarr_verified=1", []), ("zarr_status=failed", [])):
+        with urllib.request.urlopen(f"{api}/datasets?{asked}&limit=200", timeout=60) as answer:
+            told = json.load(answer)
+        assert sorted(row["dataset_id"] for row in told["datasets"]) == ids, asked
+        assert told["total_count"] == len(ids)
+
+
 def test_prefect_knows_how_each_flow_run_ended(service: Service) -> None:
     for dataset_id, flow_run_id in service.flow_runs.items():
         eventually(
