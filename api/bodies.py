@@ -141,6 +141,7 @@ class OneDataset(DatasetBody):
                 "zarr_index_etag": "5d41402abc4b2a76b9719d911017c592",
                 "zarr_data_failures": None,
                 "zarr_pool_breaks": None,
+                "zarr_error": None,
             }
         }
     )
@@ -153,6 +154,9 @@ class OneDataset(DatasetBody):
         description="Summary of a reported callback: counts and pointers."
     )
     zarr_pool_breaks: int | None
+    zarr_error: str | None = Field(
+        description="Why the last run here published nothing; null when it did. What stood before it stands."
+    )
 
 
 class DatasetsBody(BaseModel):
@@ -278,6 +282,7 @@ def dataset_body(row: ListedDataset, target: Target) -> OneDataset:
         zarr_index_etag=row.index_etag,
         zarr_data_failures=None if row.data_failures is None else dict(row.data_failures),
         zarr_pool_breaks=row.pool_breaks,
+        zarr_error=redact(row.error),
     )
 
 

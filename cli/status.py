@@ -237,7 +237,7 @@ def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
     if status.verdict is not None:
         yield f"  verified   {_verdict(status.verdict)}"
     if dataset.error:
-        yield f"  error      {dataset.error}"
+        yield f"  the last run failed: {dataset.error}"
     if status.outlook is not None:
         yield from (f"  {line}" for line in outlook_lines(status.outlook))
     for run in status.runs:

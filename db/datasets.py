@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import text
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from db.runs import Run
 
 __all__ = [
+    "NOTHING_PUBLISHED",
     "Dataset",
     "DatasetFacts",
     "PublishedState",
@@ -256,11 +257,18 @@ def note_published(
     )
 
 
+_SERVES = "COALESCE(store_count, 0) > 0"
+NOTHING_PUBLISHED: Final = f"""
+    status = CASE WHEN {_SERVES} THEN 'ready' ELSE 'failed' END,
+    failed_at = CASE WHEN {_SERVES} THEN NULL ELSE zarrmill_now() END,
+    errors = CASE WHEN {_SERVES} THEN errors ELSE :errors END,
+    deterministic = CASE WHEN {_SERVES} THEN deterministic ELSE :deterministic END,
+    error = left(:error, 4000)
+"""
+"""SQL assignments for a run that published nothing. A disk that is not there, or a misspelt commit, must not take stores that stand
+out of the catalog: a dataset that serves some stays ready, with its counts, and says the error beside that."""
+
+
 def note_failed(c: Connection, *, run: Run, errors: int, error: str | None, deterministic: bool = False) -> None:
-    """Note that the run published nothing; what was published before keeps standing."""
-    _note(
-        c,
-        run,
-        "status = 'failed', failed_at = zarrmill_now(), error = left(:error, 4000), errors = :errors, deterministic = :deterministic",
-        {"errors": errors, "error": error, "deterministic": deterministic},
-    )
+    """Note that the run published nothing. A dataset that serves a store stays ready; any other has failed."""
+    _note(c, run, NOTHING_PUBLISHED, {"errors": errors, "error": error, "deterministic": deterministic})

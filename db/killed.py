@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import text
 
 from db import leases
+from db.datasets import NOTHING_PUBLISHED
 from db.leases import Owner
 from db.runs import Run, run_of
 
@@ -83,13 +84,13 @@ def owing(c: Connection) -> list[Run]:
 
 
 def note_killed(c: Connection, *, run: Run, error: str) -> bool:
-    """Note that the run ended in nothing; False when the dataset has had another run since, or is at work."""
+    """Note that the run ended in nothing, as ``datasets.note_failed`` does; False when the dataset has had another run since, or is at work."""
     done = c.execute(
-        text("""
-            UPDATE datasets d SET status = 'failed', failed_at = zarrmill_now(), error = :error, errors = 0, deterministic = false
+        text(f"""
+            UPDATE datasets d SET {NOTHING_PUBLISHED}
             WHERE pk = :dataset AND last_run_number = :number
               AND NOT EXISTS (SELECT FROM dataset_leases l WHERE l.dataset_pk = d.pk)
         """),
-        {"dataset": run.dataset_pk, "number": run.number, "error": error},
+        {"dataset": run.dataset_pk, "number": run.number, "error": error, "errors": 0, "deterministic": False},
     )
     return done.rowcount == 1

@@ -40,12 +40,13 @@ LISTED: Final = """
            COALESCE(CAST(r.zarr_data_failures ->> 'pending' AS bigint), d.pending_count) AS pending_count,
            COALESCE(CAST(r.zarr_data_failures ->> 'discovered' AS bigint), d.discovered_count) AS discovered_count,
            COALESCE(r.zarr_deterministic, d.deterministic) AS deterministic,
-           COALESCE(r.zarr_failed_at, d.failed_at) AS failed_at, r.zarr_data_failures AS data_failures,
+           COALESCE(r.zarr_failed_at, d.failed_at) AS failed_at, d.error, r.zarr_data_failures AS data_failures,
            r.zarr_pool_breaks AS pool_breaks, r.dataset_id IS NOT NULL AS is_reported,
            v.status AS verify_status, v.verified_at
     FROM datasets d
-    -- once a run of ours ended, what it left is what stands
-    LEFT JOIN received r ON r.target = d.target AND r.dataset_id = d.dataset_id AND d.status IS NULL
+    -- once a run of ours ended, what it left is what stands; a run that published nothing takes away nothing that others serve
+    LEFT JOIN received r ON r.target = d.target AND r.dataset_id = d.dataset_id
+         AND (d.status IS NULL OR d.source_commit IS NULL AND r.zarr_status = 'ready' AND r.zarr_store_count > 0)
     LEFT JOIN LATERAL (
         SELECT * FROM verdicts WHERE dataset_pk = d.pk ORDER BY verified_at DESC, pk DESC LIMIT 1
     ) v ON v.index_etag IS NOT DISTINCT FROM d.index_etag
@@ -55,7 +56,7 @@ LISTED: Final = """
     SELECT NULL, r.dataset_id, NULL, NULL, NULL, NULL, NULL, NULL, '{}', '{}', NULL, r.registered_at, false, r.zarr_status,
            r.zarr_store_count, NULL, r.zarr_converted_at, r.zarr_source_commit, r.zarr_index_etag, r.zarr_errors,
            r.zarr_failure_count, CAST(r.zarr_data_failures ->> 'pending' AS bigint),
-           CAST(r.zarr_data_failures ->> 'discovered' AS bigint), r.zarr_deterministic, r.zarr_failed_at, r.zarr_data_failures,
+           CAST(r.zarr_data_failures ->> 'discovered' AS bigint), r.zarr_deterministic, r.zarr_failed_at, NULL, r.zarr_data_failures,
            r.zarr_pool_breaks, true, NULL, NULL
     FROM received r
     WHERE r.target = :target
@@ -176,6 +177,7 @@ class ListedDataset:
     discovered_count: int | None
     deterministic: bool | None
     failed_at: datetime | None
+    error: str | None
     data_failures: Mapping[str, Any] | None
     pool_breaks: int | None
     is_reported: bool

@@ -163,8 +163,10 @@ def seen(one: Kept) -> Seen | None:
     if one.visibility != "public" or not one.active:
         return None
     verified = one.verdicts[-1:] == ("verified",)
-    if one.status is None and one.reported is not None:
-        return Seen(one, one.reported.status, one.reported.stores or 0, missing(one.reported), verified)
+    theirs = one.reported
+    is_served = theirs is not None and theirs.status == "ready" and bool(theirs.stores)
+    if theirs is not None and (one.status is None or (is_served and one.counts is None)):
+        return Seen(one, theirs.status, theirs.stores or 0, missing(theirs), verified)
     status = one.status or ("pending" if one.converting else None)
     stores, failures, pending = one.counts or (0, 0, 0)
     return Seen(one, status, stores, failures + pending, verified)

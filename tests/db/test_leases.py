@@ -126,10 +126,25 @@ def test_a_dataset_stays_ready_while_it_reconverts(bench: Bench) -> None:
         found = datasets.find(c, dataset_id=bench.dataset.dataset_id, target="/served")
     assert found is not None
     assert (found.status, found.error, found.published and found.published.index_etag) == (
-        "failed",
+        "ready",
         "publish conflict",
         "e1",
     )
+    assert found.errors == 2, "what is published has as many as before"
+
+
+@pytest.mark.parametrize("counts", [None, Coverage(discovered=1, stores=0, failures=1, pending=0)])
+def test_a_dataset_that_serves_nothing_has_failed_when_its_run_has(bench: Bench, counts: Coverage | None) -> None:
+    run = bench.start()
+    with bench.begin() as c:
+        if counts is not None:
+            datasets.note_published(
+                c, run=run, source_commit="a" * 40, index_etag="e1", counts=counts, duration_s=0.0, errors=1
+            )
+        datasets.note_failed(c, run=run, errors=0, error="the source is away")
+        found = datasets.by_pk(c, pk=bench.dataset.pk)
+    assert found is not None
+    assert (found.status, found.error, found.errors) == ("failed", "the source is away", 0)
 
 
 def together(bench: Bench, *calls: Callable[[], object]) -> list[Future[object]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,25 @@ def test_a_source_is_registered_with_what_it_says_of_itself(settings: Settings, 
         assert {one.verb for one in operators.last_actions(c, subject="xx000001")} == {"register", "dataset set"}
     with pytest.raises(Refused, match="does not exist"):
         register_source(settings, engine, ReconvertRequest(source=str(tmp_path / "no"), target=str(tmp_path)), ANA)
+
+
+@pytest.mark.parametrize("left", [None, (), ("lost+found/x",)], ids=["gone", "empty", "another disk"])
+def test_a_source_that_is_not_there_is_refused_and_never_taken_for_one_without_recordings(
+    settings: Settings, engine: Engine, tmp_path: Path, left: tuple[str, ...] | None
+) -> None:
+    source = tmp_path / "source"
+    write_root(source)
+    write_recording(source, "01")
+    asked = ReconvertRequest(source=str(source), target=str(tmp_path / "served"))
+    register_source(settings, engine, asked, ANA)
+    shutil.rmtree(source)
+    if left is not None:
+        source.mkdir()
+    for name in left or ():
+        (source / name).parent.mkdir()
+        (source / name).touch()
+    with pytest.raises(Refused, match=f"SOURCE {source}"):
+        survey(settings, engine, asked)
 
 
 def test_a_catalog_is_imported_by_pages_and_what_it_lists_no_more_takes_no_part(

@@ -13,7 +13,10 @@ from sqlalchemy import Engine, text
 from state_bench import VERSIONS, Bench, planned
 
 from db import datasets, leases, requests, retention, runs
+from db.catalog import catalog_rows
+from db.counts import Coverage
 from db.leases import Owner
+from db.listing import find_listed
 from db.runs import Run
 from flows.ownership import owning
 from flows.upkeep import KILLED, keep_up
@@ -77,6 +80,32 @@ def test_a_killed_run_is_told_as_failed_once_and_what_it_converted_is_due_again(
     assert dataset is not None
     assert (dataset.status, dataset.converting, dataset.error, record.state) == ("failed", False, KILLED, "lost")
     assert bench.state("01").due == "pending"
+
+
+def test_what_is_served_stays_in_the_catalog_when_a_run_is_killed_or_publishes_nothing(bench: Bench) -> None:
+    run = bench.start()
+    counts = Coverage(discovered=1, stores=1, failures=0, pending=0)
+    with bench.begin() as c:
+        datasets.note_published(
+            c, run=run, source_commit="a" * 40, index_etag="e1", counts=counts, duration_s=60.0, errors=0
+        )
+        runs.finish(c, run=run, state="completed")
+    bench.end(run)
+    with bench.begin() as c:
+        before = catalog_rows(c, target="/served")
+    killed(bench, ran_out=False)
+    run_out(bench, "11 minutes")
+    keep_up(load_settings(callback_url="http://127.0.0.1:9/nobody"), bench.engine)
+    with bench.begin() as c:
+        dataset = datasets.by_pk(c, pk=bench.dataset.pk)
+        after = catalog_rows(c, target="/served")
+        listed = find_listed(c, target="/served", dataset_id=bench.dataset.dataset_id)
+    assert dataset is not None
+    assert listed is not None
+    assert (dataset.status, dataset.error, listed.error) == ("ready", KILLED, KILLED)
+    assert [row for row, _body in told(bench)] == ["failed"]
+    assert len(before) == 1
+    assert after == before
 
 
 def test_a_run_that_another_follows_owes_no_word_of_its_own(bench: Bench) -> None:
