@@ -17,6 +17,7 @@ from cli.called import program
 from cli.runtime import prepare, target_url
 from cli.wording import json_line, jsonable
 from contract.errors import Refused
+from infra.children import PUBLISHES_S, Children
 from infra.home import Home
 from infra.locks import is_held
 from infra.processes import ServerFailed, command_line, wait_gone
@@ -34,6 +35,7 @@ __all__ = ["Wanted", "bring_up", "look_at_parts", "parts_lines", "read_workers",
 
 _UP_WITHIN_S: Final = 300.0
 _DOWN_BEYOND_GRACE_S: Final = 180.0
+_KILLED_WITHIN_S: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,17 +208,38 @@ def take_down(*, now: bool, as_json: bool, verbose: bool) -> int:
     settings = prepare(verbose=verbose, as_json=as_json)
     home = Home(settings.home)
     pid = _keeper_pid(home)
-    if pid is None:
-        typer.echo(json_line({"ended": False}) if as_json else "nothing is up here")
-        return 0
-    os.kill(pid, signal.SIGTERM)
-    if now:
-        time.sleep(1.0)  # two signals that arrive as one would count as one
-        _signal_again(pid)
-    if not wait_gone(pid, settings.stop_grace_s + _DOWN_BEYOND_GRACE_S):
-        raise ServerFailed(f"process {pid} still ends what it keeps; {program()} down --now does not wait")
-    typer.echo(json_line({"ended": True}) if as_json else "everything has ended")
+    if pid is not None:
+        os.kill(pid, signal.SIGTERM)
+        if now:
+            time.sleep(1.0)  # two signals that arrive as one would count as one
+            _signal_again(pid)
+        if not wait_gone(pid, settings.stop_grace_s + _DOWN_BEYOND_GRACE_S):
+            raise ServerFailed(f"process {pid} still ends what it keeps; {program()} down --now does not wait")
+    left = _end_left(home, patience_s=0.0 if now else settings.stop_grace_s + PUBLISHES_S)
+    ended = pid is not None or bool(left)
+    if as_json:
+        typer.echo(json_line({"ended": ended, "left_behind": sorted(left)}))
+    else:
+        for name in sorted(left):
+            typer.echo(f"{name} was left at work and has ended")
+        typer.echo("everything has ended" if ended else "nothing is up here")
     return 0
+
+
+def _end_left(home: Home, *, patience_s: float) -> set[str]:
+    """End what a service that was killed left at work; names of what that was.
+
+    Raises
+    ------
+    ServerFailed
+        Something lives on.
+    """
+    children = Children(home)
+    ended = children.end(patience_s, orphans=True)
+    if not children.gone(_KILLED_WITHIN_S):
+        still = ", ".join(f"{name} (pid {children.pid(name)})" for name in sorted(children.orphans()))
+        raise ServerFailed(f"not everything has ended: {still}; end it by its number")
+    return set(ended)
 
 
 def _signal_again(pid: int) -> None:

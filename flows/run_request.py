@@ -14,13 +14,14 @@ from contract.errors import Busy, LostLease, ZarrmillError
 from contract.redact import error_line
 from db import datasets, flow_runs, requests, runs
 from flows.catalogs import publish_catalogs
-from flows.children import being_child
+from flows.database_gone import ending_without_database
 from flows.preview import opened_database
 from flows.reconvert import Recorded, reconvert
 from flows.refused import tell_refused
 from flows.request import Note, Published, RecordingEnded, StageChanged, Started, StopSignal
 from flows.stop import listening
 from flows.trigger import refuse_request, run_request
+from infra.children import being_child
 from infra.home import Home
 from infra.prefect_server import answers
 from infra.settings import load_settings
@@ -57,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     set_up_logging(verbose=True, json=False, secrets=settings.secret_values(), alone=True)
     stop = StopSignal()
-    with listening(stop), opened_database(settings) as (engine, _url):
+    with listening(stop), opened_database(settings) as (engine, _url), ending_without_database(engine):
         with engine.connect() as c:
             request = requests.find(c, pk=number)
             dataset = None if request is None else datasets.by_pk(c, pk=request.dataset_pk)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from contract.errors import ZarrmillError
-from flows.children import being_child
+from infra.children import being_child
 from infra.home import Home
 from infra.settings import Settings, load_settings
 from infra.telemetry import set_up_logging

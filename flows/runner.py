@@ -14,12 +14,12 @@ from sqlalchemy.exc import DBAPIError
 
 from contract.redact import error_line
 from db import datasets, killed, leases, requests
-from flows.children import Children
 from flows.deployments import CONVERSION, deployments, interval_s
 from flows.inbox import DueFlow, Inbox
 from flows.ownership import is_gone
 from flows.run_request import child_name
 from flows.watch import tell_of_database
+from infra.children import PUBLISHES_S, Children
 from infra.home import Home
 from infra.standing import standing_files
 
@@ -35,7 +35,6 @@ __all__ = ["Runner"]
 log = logging.getLogger("zarrmill.flows.runner")
 
 _TURN_S: Final = 2.0
-_PUBLISHES_S: Final = 60.0
 _FIRST_DELAY_S: Final = 5.0
 _LONGEST_DELAY_S: Final = 900.0
 _DATASETS: Final = "dataset-"
@@ -79,9 +78,10 @@ class Runner:
                 self._database_is_away()
             self._stop.wait(_TURN_S)
         log.info("finishing what converts")
-        patience_s = 5.0 if self._stop.state == "now" else self._settings.stop_grace_s + _PUBLISHES_S
-        for name in self._children.end(patience_s):
-            log.warning("%s did not finish in time and was killed; it is tried again later", name)
+        patience_s = 5.0 if self._stop.state == "now" else self._settings.stop_grace_s + PUBLISHES_S
+        for name, was_killed in self._children.end(patience_s).items():
+            if was_killed:
+                log.warning("%s did not finish in time and was killed; it is tried again later", name)
 
     def _database_is_away(self) -> None:
         """Tell of it, once: an alarm that cannot be written where the others are."""

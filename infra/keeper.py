@@ -21,6 +21,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from contract.errors import ZarrmillError
+from infra.children import PUBLISHES_S, Children
 from infra.home import Home
 from infra.kept_parts import Kept, KeptPrefect, parts_of
 from infra.locks import try_take
@@ -47,8 +48,12 @@ _TRIM_EVERY_S: Final = 60.0
 class _Keeper:
     """Starts, watches and ends the parts."""
 
-    def __init__(self, home: Home, plan: StandingPlan, addresses: dict[str, str], kept: list[Kept]) -> None:
+    def __init__(
+        self, home: Home, plan: StandingPlan, addresses: dict[str, str], kept: list[Kept], *, patience_s: float
+    ) -> None:
         self._files = standing_files(home)
+        self._children = Children(home)
+        self._patience_s = patience_s
         self._plan = plan
         self._addresses = addresses
         self._kept = kept
@@ -83,7 +88,16 @@ class _Keeper:
                     one.part.stop(one.patience_s)
                     one.running = False
                     self._tell()
+                if one.name == "runner":
+                    self._end_children()
             self._files.state.unlink(missing_ok=True)
+
+    def _end_children(self) -> None:
+        """End what a runner that was killed left at work, while its database and its workers are still there."""
+        patience_s = 0.0 if self._asked > 1 else self._patience_s
+        ended = self._children.end(patience_s, orphans=True, hurried=lambda: self._asked > 1)
+        for name, killed in ended.items():
+            log.info("%s %s", name, "was killed; it is tried again later" if killed else "has ended")
 
     def _tell(self) -> None:
         parts = tuple(one.state() for one in self._kept)
@@ -128,7 +142,7 @@ def _opened(home: Home, plan: StandingPlan, settings: Settings) -> Iterator[_Kee
             ZARRMILL_PORT=str(plan.api_port),  # documents of a folder target name it
         )
         kept += parts_of(home, plan, settings, environment, dask_port)
-        yield _Keeper(home, plan, addresses, kept)
+        yield _Keeper(home, plan, addresses, kept, patience_s=settings.stop_grace_s + PUBLISHES_S)
 
 
 def _prefect(home: Home, plan: StandingPlan) -> PrefectServer:

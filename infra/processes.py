@@ -11,7 +11,7 @@ from pathlib import Path
 
 from contract.errors import ZarrmillError
 
-__all__ = ["ServerFailed", "command_line", "end_process", "is_running", "running_in", "wait_gone"]
+__all__ = ["ServerFailed", "begun", "command_line", "end_process", "is_running", "running_in", "wait_gone"]
 
 _PROC = Path("/proc")
 
@@ -29,6 +29,16 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return fields[0] not in {"Z", "X", "x"}
+
+
+def begun(pid: int) -> str | None:
+    """The process as no other ever is: its number, when it began, and since when the machine runs; None when it is gone."""
+    try:
+        fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+    return f"{pid} {fields[19]} {boot}"
 
 
 def command_line(pid: int) -> list[str]:
