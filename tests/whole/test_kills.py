@@ -14,7 +14,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,12 @@ def before(servers: Any, prefect_url: str, tmp_path_factory: pytest.TempPathFact
         shutil.rmtree(Path("/dev/shm") / f"zarrmill-kills-{os.getpid()}", ignore_errors=True)
 
 
+def _each(processes: list[psutil.Process], act: Callable[[psutil.Process], None]) -> None:
+    for one in processes:
+        with suppress(psutil.NoSuchProcess):
+            act(one)
+
+
 @dataclass
 class Victim:
     """One command to be killed, and eyes in its database."""
@@ -130,6 +136,26 @@ class Victim:
             assert self.process.poll() is None, f"the command ended before: {what}\n{self.process.communicate()}"
             assert time.monotonic() < deadline, f"never came: {what}"
             time.sleep(every_s)
+
+    def stopped_when(self, true: Callable[[], Any], begun: Callable[[], Any], what: str) -> list[psutil.Process]:
+        """The command's other processes, stopped at a moment that a look at running ones could miss.
+
+        They run for a millisecond at a time from when it has ``begun``, and are looked at while they stand still.
+        """
+        deadline = time.monotonic() + 120
+        self.until(self.converting, "a claim", every_s=0.001)
+        others = psutil.Process(self.process.pid).children(recursive=True)
+        while True:
+            _each(others, psutil.Process.suspend)
+            if true():
+                return others
+            looking = begun()
+            _each(others, psutil.Process.resume)
+            assert self.process.poll() is None, f"the command ended before: {what}\n{self.process.communicate()}"
+            assert time.monotonic() < deadline, f"never came: {what}"
+            if not looking:
+                others = psutil.Process(self.process.pid).children(recursive=True)
+            time.sleep(0.001)
 
     def until_it_waits_for(self, table: str) -> None:
         waiting = f"SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{table}'::regclass"
@@ -219,15 +245,10 @@ def test_killed_between_two_objects(victim: Victim) -> None:
 
     long_store = f"sub-{LONG}/eeg/sub-{LONG}_task-rest_eeg.zarr"
     whole = len(victim.before.new[long_store]) + 1
-    victim.until(lambda: objects() > 12, "a store half copied", every_s=0.0005)
-    others = psutil.Process(victim.process.pid).children(recursive=True)
-    for one in others:
-        one.suspend()
-    assert 12 < objects() < whole
+    others = victim.stopped_when(lambda: 12 < objects() < whole, objects, "a store half copied")
     assert victim.ask("SELECT count(*) FROM intents") > 0
     victim.kill()
-    for one in others:
-        one.kill()  # a process that was stopped cannot notice that the command is gone
+    _each(others, psutil.Process.kill)  # a process that was stopped cannot notice that the command is gone
     assert victim.ask("SELECT count(*) FROM intents") > 0
     assert _parts(victim.before.served())[long_store] == victim.before.old[long_store]
     assert_a_rerun_ends_undisturbed(victim)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctf_files import ORIGIN, clock_row, continuous_ctf
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from small_files import brainvision, edf_bytes, eeglab, eeglab_v73, fif, mefd, tones
 
@@ -148,6 +148,7 @@ class TestEdf:
 
     @given(st.binary(max_size=3000))
     def test_no_bytes_raise_anything_untyped(self, tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+        assume(not data.startswith(b"/annex/objects/"))  # the pointer of an annexed file, which has its own code
         folder = tmp_path_factory.getbasetemp()
         for start in (b"", b"0       "):
             assert failure(self.header, folder, start + data) in {
