@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse, Response
 
 from api.bodies import ErrorBody
+from api.codes import ErrorCode
 from api.errors import error
 from contract.errors import ZarrmillError
 from contract.layout import CATALOG_KEY
@@ -68,7 +69,9 @@ def about_routes(service: Service, metrics: Metrics) -> APIRouter:
         """A JSON Schema, such as zarr-index-v3.json or zarr-manifest-v1.json."""
         if name not in schemas:
             available = {"available": sorted(schemas)}
-            return error(request.scope, HTTPStatus.NOT_FOUND, "Unknown schema", code="unknown_schema", more=available)
+            return error(
+                request.scope, HTTPStatus.NOT_FOUND, "Unknown schema", code=ErrorCode.UNKNOWN_SCHEMA, more=available
+            )
         return Response(schemas[name], media_type="application/json", headers=_SCHEMA_HEADERS)
 
     for path, answer in (("/", about), ("/healthz", health), ("/readyz", ready), ("/schemas/{name}", schema)):

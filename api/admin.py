@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Body, Depends
 
 from api.admin_bodies import Acknowledge, Drain, Requeue, Trigger, Why
 from api.bodies import ErrorBody
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["admin_routes"]
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorBody} for status in (400, 401, 403, 404, 409, 413, 429, 500, 503)
+    status: {"model": ErrorBody} for status in (400, 401, 403, 404, 405, 408, 409, 413, 429, 500, 503)
 }
 
 
@@ -82,12 +82,14 @@ def _add_requests(routes: APIRouter, service: Service) -> None:
         return {"ok": True, "dataset_id": dataset_id, **told, "widened": found.widened}
 
     @routes.post("/datasets/{dataset_id}/trigger")
-    def trigger_one(dataset_id: str, asked: Trigger, by: str = who) -> dict[str, Any]:
+    def trigger_one(
+        dataset_id: str, asked: Annotated[Trigger, Body(default_factory=Trigger)], by: str = who
+    ) -> dict[str, Any]:
         """Ask for a conversion. While one waits, this is a part of it."""
         return ask(dataset_id, by, "trigger", asked, asked.mode)
 
     @routes.post("/datasets/{dataset_id}/verify")
-    def verify_one(dataset_id: str, asked: Why, by: str = who) -> dict[str, Any]:
+    def verify_one(dataset_id: str, asked: Annotated[Why, Body(default_factory=Why)], by: str = who) -> dict[str, Any]:
         """Ask that what is served be compared with its source now."""
         return ask(dataset_id, by, "verify", Trigger(why=asked.why), "verify")
 
@@ -103,22 +105,22 @@ def _add_pauses(routes: APIRouter, service: Service) -> None:
         return {"ok": True, "dataset_id": dataset_id, "paused": pausing, "changed": changed}
 
     @routes.post("/datasets/{dataset_id}/pause")
-    def pause_one(dataset_id: str, asked: Why, by: str = who) -> dict[str, Any]:
+    def pause_one(dataset_id: str, asked: Annotated[Why, Body(default_factory=Why)], by: str = who) -> dict[str, Any]:
         """Let a dataset start nothing by itself."""
         return act(dataset_id, by, asked.why, pausing=True)
 
     @routes.post("/datasets/{dataset_id}/resume")
-    def resume_one(dataset_id: str, asked: Why, by: str = who) -> dict[str, Any]:
+    def resume_one(dataset_id: str, asked: Annotated[Why, Body(default_factory=Why)], by: str = who) -> dict[str, Any]:
         """End the pause of a dataset."""
         return act(dataset_id, by, asked.why, pausing=False)
 
     @routes.post("/pause")
-    def pause_all(asked: Why, by: str = who) -> dict[str, Any]:
+    def pause_all(asked: Annotated[Why, Body(default_factory=Why)], by: str = who) -> dict[str, Any]:
         """Let nothing start by itself."""
         return act(None, by, asked.why, pausing=True)
 
     @routes.post("/resume")
-    def resume_all(asked: Why, by: str = who) -> dict[str, Any]:
+    def resume_all(asked: Annotated[Why, Body(default_factory=Why)], by: str = who) -> dict[str, Any]:
         """End the pause of everything; datasets that are paused by themselves stay so."""
         return act(None, by, asked.why, pausing=False)
 
@@ -127,8 +129,13 @@ def _add_requeue(routes: APIRouter, service: Service) -> None:
     who = Depends(allowed(service.settings, "operate"))
 
     @routes.post("/requeue")
-    def requeue_chosen(asked: Requeue, by: str = who) -> dict[str, Any]:
+    def requeue_chosen(asked: Annotated[Requeue, Body(default_factory=Requeue)], by: str = who) -> dict[str, Any]:
         """Make recordings due again. Nothing is done without ``execute``: the answer says what would be."""
+        if asked.names_nothing:
+            raise ApiError(
+                HTTPStatus.BAD_REQUEST,
+                'Name what is to be requeued: datasets, states, codes or reasons; or "all": true.',
+            )
         with service.reading() as c:
             known = {one.dataset_id: one.pk for one in datasets.list_datasets(c, target=service.target.url)}
         if unknown := sorted(set(asked.datasets) - set(known)):
@@ -156,7 +163,7 @@ def _add_machines(routes: APIRouter, service: Service) -> None:
     who = Depends(allowed(service.settings, "operate"))
 
     @routes.post("/drain")
-    def drain(asked: Drain, by: str = who) -> dict[str, Any]:
+    def drain(asked: Annotated[Drain, Body(default_factory=Drain)], by: str = who) -> dict[str, Any]:
         """Let a worker, or all, take nothing new; with ``undo`` end that."""
         with service.state.begin() as c:
             if not asked.undo and asked.worker is not None and not drains.seen(c, worker=asked.worker):
@@ -177,13 +184,13 @@ def _add_machines(routes: APIRouter, service: Service) -> None:
         return {"ok": True, "count": count, "drains": now}
 
     @routes.post("/zarr-catalog/publish")
-    def publish(asked: Why, by: str = who) -> dict[str, Any]:
+    def publish(asked: Annotated[Why, Body(default_factory=Why)], by: str = who) -> dict[str, Any]:
         """Bring the catalog up to date now."""
         try:
             published = publish_catalog(service.state, service.target)
         except ZarrmillError as trouble:
             sentence = f"Failed to publish zarr catalog: {trouble.sentence}"
-            raise ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, sentence, code=trouble.code) from trouble
+            raise ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, sentence) from trouble
         counts = {"count": published.count, "bytes": published.size_bytes}
         with service.state.begin() as c:
             operators.note(c, acted_by=by, verb="publish catalog", executed=True, why=asked.why, counts=counts)
@@ -194,7 +201,7 @@ def _add_engine(routes: APIRouter, service: Service) -> None:
     who = Depends(allowed(service.settings, "operate"))
 
     @routes.post("/engine/acknowledge")
-    def acknowledge(asked: Acknowledge, by: str = who) -> dict[str, Any]:
+    def acknowledge(asked: Annotated[Acknowledge, Body(default_factory=Acknowledge)], by: str = who) -> dict[str, Any]:
         """Approve that what was made with another engine is made anew. Nothing is done without ``execute``."""
         seen = operations.approve_engine(
             service.state, Operator(name=by, why=asked.why), columns=asked.columns, execute=asked.execute

@@ -46,8 +46,14 @@ class Requeue(Why):
     )
     codes: list[FailureCode] = Field(default=[], max_length=20)
     reasons: list[PendingReason] = Field(default=[], max_length=3)
+    all: bool = Field(default=False, description="Everything, where nothing is named.")
     execute: bool = Field(default=False, description="Without it, only what would be done is told.")
     expect: int | None = Field(default=None, description="As many recordings as the dry run told; else 409.")
+
+    @property
+    def names_nothing(self) -> bool:
+        """Whether neither a dataset nor a condition was named, nor everything asked for."""
+        return not (self.datasets or self.states or self.codes or self.reasons or self.all)
 
 
 class Drain(Why):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
+from starlette.routing import Match, Route
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from api.about import READ, about_routes
@@ -82,17 +83,19 @@ def create_app(target: Target, settings: Settings, engine: Engine | None = None)
     )
     app.add_middleware(Measured, metrics=metrics)
     app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted_proxies)
-    for routes in (
+    questions = (
         about_routes(service, metrics),
         dataset_routes(service),
         webhook_routes(service),
         admin_routes(service),
         admin_reading_routes(service),
-    ):
+    )
+    for routes in questions:
         app.include_router(routes)
-    app.include_router(recipe_routes(target_place(target)), dependencies=[Depends(_public_only(service))])
+    recipes = recipe_routes(target_place(target))
+    app.include_router(recipes, dependencies=[Depends(_public_only(service))])
     # last, because its last route takes every path
-    app.include_router(_object_routes(Gateway(service, origins)))
+    app.include_router(_object_routes(Gateway(service, origins), others=(*questions, recipes)))
     return app
 
 
@@ -106,7 +109,7 @@ def _public_only(service: Service) -> Callable[[str], None]:
     return check
 
 
-def _object_routes(gateway: Gateway) -> APIRouter:
+def _object_routes(gateway: Gateway, others: tuple[APIRouter, ...]) -> APIRouter:
     routes = APIRouter(tags=["objects"])
 
     @routes.get("/catalog.json", responses=_OBJECT, response_class=Response)
@@ -124,6 +127,21 @@ def _object_routes(gateway: Gateway) -> APIRouter:
 
     @routes.api_route("/{anything:path}", methods=list(READ), include_in_schema=False)
     def elsewhere(request: Request) -> Response:
+        if other := _other_methods(request, others):
+            raise HTTPException(
+                HTTPStatus.METHOD_NOT_ALLOWED, "Method Not Allowed", headers={"Allow": ", ".join(sorted(other))}
+            )
         return not_found(request.scope)
 
     return routes
+
+
+def _other_methods(request: Request, routers: tuple[APIRouter, ...]) -> set[str]:
+    """The methods of the routes that have this path and not this method."""
+    return {
+        method
+        for router in routers
+        for route in router.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is Match.PARTIAL
+        for method in route.methods or ()
+    }

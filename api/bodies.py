@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from api.codes import ErrorCode
 from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES, FailureCode, PendingReason
 from contract.layout import store_url
 from contract.redact import redact
@@ -88,7 +89,7 @@ class ErrorBody(BaseModel):
             }
         },
     )
-    code: str = Field(description="A stable word.")
+    code: ErrorCode = Field(description="A stable word.")
     message: str = Field(description="A sentence for people.")
     detail: Any = Field(default=None, description="What else a program can use.")
     request_id: str | None = Field(description="By which the server's log tells the request; also in X-Request-Id.")

@@ -18,6 +18,7 @@ from api.bodies import (
     dataset_body,
     recording_body,
 )
+from api.codes import ErrorCode
 from api.errors import ApiError
 from api.service import Service
 from contract.codes import FailureCode
@@ -58,14 +59,14 @@ def _one_of(name: str, value: str | None, allowed: Any) -> str | None:
     if value is None or value in allowed:
         return value
     raise ApiError(
-        HTTPStatus.BAD_REQUEST, f"{name} is none of {', '.join(allowed)}.", detail={"allowed": list(allowed)}
+        HTTPStatus.BAD_REQUEST, f"{name} must be one of: {', '.join(allowed)}.", detail={"allowed": list(allowed)}
     )
 
 
 def _known_id(dataset_id: str) -> str:
     if not is_dataset_id(dataset_id):
         raise ApiError(
-            HTTPStatus.BAD_REQUEST, "A dataset id is two lower-case letters and six digits.", code="invalid_id"
+            HTTPStatus.BAD_REQUEST, "A dataset id is two lower-case letters and six digits.", code=ErrorCode.INVALID_ID
         )
     return dataset_id
 

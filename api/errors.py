@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from api.codes import ErrorCode, code_of_status
 from contract.errors import Busy, Refused, StorageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class ApiError(Exception):
         status: int,
         message: str,
         *,
-        code: str | None = None,
+        code: ErrorCode | None = None,
         detail: Any = None,
         headers: dict[str, str] | None = None,
     ) -> None:
@@ -58,7 +59,7 @@ def error(
     status: int,
     message: str,
     *,
-    code: str | None = None,
+    code: ErrorCode | None = None,
     detail: Any = None,
     headers: dict[str, str] | None = None,
     more: dict[str, Any] | None = None,
@@ -68,14 +69,14 @@ def error(
     Parameters
     ----------
     code
-        A stable word; unset it is that of the status, such as ``not_found``.
+        Unset it is that of the status.
     detail
         What else a program can use, JSON.
     more
         Further fields, such as the state of the store that is not there.
     """
     body = {
-        "code": code or HTTPStatus(status).phrase.lower().replace(" ", "_").replace("-", "_"),
+        "code": code or code_of_status(status),
         "message": message,
         "detail": detail,
         "request_id": request_id(scope),
@@ -112,13 +113,16 @@ def _invalid(request: Request, raised: Exception) -> Response:
         {"where": _sendable(".".join(map(str, one["loc"]))), "what": _sendable(one["msg"])}
         for one in raised.errors()[:_MOST_WRONG]
     ]
-    return error(request.scope, HTTPStatus.BAD_REQUEST, "The request cannot be understood.", detail=wrong)
+    # the innermost name: a number is a place in a list, or in a text that is no JSON
+    name = _sendable(next(part for part in reversed(raised.errors()[0]["loc"]) if isinstance(part, str)))
+    return error(request.scope, HTTPStatus.BAD_REQUEST, f"{name}: {wrong[0]['what']}", detail=wrong)
 
 
 def _refused(request: Request, raised: Exception) -> Response:
     assert isinstance(raised, (Refused, Busy))
-    status = HTTPStatus.CONFLICT if isinstance(raised, Busy) else HTTPStatus.BAD_REQUEST
-    return error(request.scope, status, raised.sentence, code=raised.code)
+    busy = isinstance(raised, Busy)
+    status, code = (HTTPStatus.CONFLICT, ErrorCode.BUSY) if busy else (HTTPStatus.BAD_REQUEST, ErrorCode.REFUSED)
+    return error(request.scope, status, raised.sentence, code=code)
 
 
 def _storage(request: Request, raised: Exception) -> Response:
@@ -128,7 +132,7 @@ def _storage(request: Request, raised: Exception) -> Response:
 
 def _database(request: Request, raised: Exception) -> Response:
     _log.warning("the database cannot be asked (request %s): %s", request_id(request.scope), type(raised).__name__)
-    return error(request.scope, HTTPStatus.SERVICE_UNAVAILABLE, _DATABASE, code="database_unavailable")
+    return error(request.scope, HTTPStatus.SERVICE_UNAVAILABLE, _DATABASE, code=ErrorCode.DATABASE_UNAVAILABLE)
 
 
 def _unexpected(request: Request, _raised: Exception) -> Response:

@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from api.bodies import recording_body, sentence_of
 from api.caching import cache_control
+from api.codes import ErrorCode
 from api.errors import error, not_found
 from contract.errors import StorageError
 from contract.layout import CATALOG_KEY, is_dataset_id
@@ -115,7 +116,7 @@ class Gateway:
             request.scope,
             HTTPStatus.NOT_FOUND,
             sentence_of(found) or "Not found",
-            code=f"store_{'failed' if found.state == 'failed' else 'pending'}",
+            code=ErrorCode.STORE_FAILED if found.state == "failed" else ErrorCode.STORE_PENDING,
             more={"store": recording_body(found)},
         )
 

@@ -14,6 +14,7 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 
+from api.codes import ErrorCode
 from api.errors import error
 from api.rates import Rates
 
@@ -111,7 +112,7 @@ class Limits:
                 scope,
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "The server answers as many requests as it may; try again.",
-                code="busy",
+                code=ErrorCode.BUSY,
                 headers={"Retry-After": "1"},
             )
         length = Headers(scope=scope).get("content-length", "0")

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.bodies import ErrorBody
+from api.codes import ErrorCode
 from api.errors import error
 from contract.documents import dump
 from contract.errors import NotServed, Refused, StorageError, ZarrmillError
@@ -28,6 +29,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     429: {"model": ErrorBody, "description": "Too many requests from this address."},
     503: {"model": ErrorBody, "description": "The target cannot be read now, or the store is being replaced."},
 }
+_ABSENT = {"failed": ErrorCode.STORE_FAILED, "pending": ErrorCode.STORE_PENDING}
 _HEADERS = {"Cache-Control": "public, max-age=60"}
 _Recording = Annotated[
     str, Query(description="Its path in the dataset, as its index names it.", min_length=1, max_length=1024)
@@ -90,9 +92,10 @@ def _trouble(request: Request, raised: ZarrmillError) -> Response:
             request.scope,
             HTTPStatus.NOT_FOUND,
             raised.sentence,
-            code=f"store_{raised.state}" if known else raised.code,
+            code=_ABSENT.get(raised.state, ErrorCode.NOT_SERVED),
             detail=raised.detail,
             more={"store": {"state": raised.state, "code": raised.reason}} if known else None,
         )
-    status = HTTPStatus.SERVICE_UNAVAILABLE if isinstance(raised, StorageError) else HTTPStatus.BAD_REQUEST
-    return error(request.scope, status, raised.sentence, code=raised.code)
+    if isinstance(raised, StorageError):
+        return error(request.scope, HTTPStatus.SERVICE_UNAVAILABLE, raised.sentence)
+    return error(request.scope, HTTPStatus.BAD_REQUEST, raised.sentence, code=ErrorCode.REFUSED)

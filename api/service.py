@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from api.codes import ErrorCode
 from api.errors import ApiError
 from db.public_recordings import may_be_read
 
@@ -36,7 +37,7 @@ class Service:
             raise ApiError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "This server has no database, so it answers for the objects of the target only.",
-                code="no_database",
+                code=ErrorCode.NO_DATABASE,
             )
         return self.engine
 

@@ -26,7 +26,7 @@ ACTIONS: dict[str, dict[str, Any]] = {
     "/admin/datasets/xx000001/resume": {},
     "/admin/pause": {},
     "/admin/resume": {},
-    "/admin/requeue": {},
+    "/admin/requeue": {"all": True},
     "/admin/drain": {},
     "/admin/zarr-catalog/publish": {},
     "/admin/engine/acknowledge": {},
@@ -203,9 +203,33 @@ def test_a_target_without_datasets_requeues_nothing(office: Office, tmp_path: Pa
     given = Settings(admin_tokens=f"ada:operate:{ADA}")
     client = TestClient(create_app(empty, given, office.engine))
     before = office.due()
-    answer = client.post("/admin/requeue", json={"execute": True}, headers={"Authorization": f"Bearer {ADA}"})
+    answer = client.post(
+        "/admin/requeue", json={"all": True, "execute": True}, headers={"Authorization": f"Bearer {ADA}"}
+    )
     assert answer.json()["recordings"] == 0
     assert office.due() == before
+
+
+@pytest.mark.parametrize("body", ["", "{}", '{"execute": true}', '{"execute": true, "expect": 4}', '{"all": false}'])
+def test_a_requeue_that_names_nothing_is_refused(office: Office, body: str) -> None:
+    before = office.due()
+    headers = {"Authorization": f"Bearer {ADA}", "Content-Type": "application/json"}
+    refused = office.client.post("/admin/requeue", content=body, headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (400, "bad_request"), refused.text
+    assert '"all": true' in refused.json()["message"]
+    assert (office.due(), office.history()) == (before, [])
+
+
+def test_a_requeue_of_all_takes_everything_of_this_target(office: Office) -> None:
+    told = office.done("/admin/requeue", {"all": True})
+    assert (told["recordings"], told["executed"], told["count"]) == (4, False, 2)
+
+
+@pytest.mark.parametrize("path", [path for path in ACTIONS if path != "/admin/requeue"])
+def test_an_action_without_a_body_is_one_with_an_empty_body(office: Office, path: str) -> None:
+    answer = office.client.post(path, headers={"Authorization": f"Bearer {ADA}"})
+    assert (answer.status_code, answer.json()["ok"]) == (200, True), answer.text
+    assert len(office.history()) == 1
 
 
 def test_a_drain_is_asked_for_and_ended(office: Office) -> None:
