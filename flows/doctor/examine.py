@@ -8,7 +8,8 @@ from contract.errors import ZarrmillError
 from db.datasets import list_datasets
 from flows.doctor.findings import Finding, alarm, healthy
 from flows.doctor.machine import examine_machine
-from flows.doctor.services import examine_dask, examine_prefect, examine_state, tables
+from flows.doctor.services import examine_state, tables
+from flows.doctor.standing import examine_services
 from flows.doctor.target import examine_target
 from infra.database import engine
 from infra.services import database
@@ -47,6 +48,5 @@ def examine(settings: Settings, target: str, *, has_state: bool) -> Iterator[Fin
             yield alarm("database", error.sentence)
     else:
         yield healthy("database", "there is no state yet; the first command makes it")
-    yield examine_prefect(settings)
-    yield from examine_dask(settings)
+    yield from examine_services(settings)
     yield from examine_target(settings, target, said_open=said_open)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from contract.errors import Refused, StorageError
@@ -25,10 +27,7 @@ def examine_target(settings: Settings, url: str, *, said_open: bool | None) -> I
     """Lines about one target. ``said_open`` is what its documents say of it; None when it has none."""
     target = open_target(url, settings)
     if isinstance(target, FolderTarget):
-        if not target.root.is_dir():
-            yield healthy("target", f"nothing is served at {target.url} yet")
-            return
-        yield space("target", target.root)
+        yield from _examine_folder(target.root)
         return
     assert isinstance(target, S3Target), "there are two kinds"
     try:
@@ -50,6 +49,24 @@ def examine_target(settings: Settings, url: str, *, said_open: bool | None) -> I
         )
     )
     yield openness_finding(seen, said_open=said_open)
+
+
+def _examine_folder(root: Path) -> Iterator[Finding]:
+    """Whether a folder, or the nearest above one that is not there yet, takes something new, and its space."""
+    there = next(place for place in (root, *root.parents) if place.exists())
+    try:
+        # what may be done is not what can be: /proc and read-only mounts refuse the superuser too
+        Path(mkdtemp(prefix=".zarrmill-doctor-", dir=there)).rmdir()
+    except OSError as error:
+        yield alarm(
+            "target",
+            f"{root} cannot be written ({error.strerror} at {there}); name another folder, or make it writable",
+        )
+        return
+    yield healthy(
+        "target", f"{root} can be written" if there == root else f"nothing is served at {root} yet; it can be made"
+    )
+    yield space("space of the target", root)
 
 
 def openness_finding(seen: Openness, *, said_open: bool | None) -> Finding:

@@ -26,9 +26,13 @@ from flows.doctor.examine import examine
 from flows.doctor.findings import Finding, alarm, exit_code, healthy, unknown
 from flows.doctor.machine import space, unmet_requirements
 from flows.doctor.services import examine_dask, examine_prefect, examine_state, tables
+from flows.doctor.standing import examine_services
 from flows.doctor.target import examine_target, openness_finding
 from flows.initialise import initialise
+from infra.home import Home
+from infra.locks import holding
 from infra.settings import Settings
+from infra.standing import PartState, Standing, standing_files
 from infra.storage.openness import Openness, look
 
 STANDS = {"database": False, "bucket": False, "policy": False, "cors": False, "target": False, "unsigned": False}
@@ -199,6 +203,51 @@ def test_what_unsigned_calls_saw_has_one_word(
 ) -> None:
     seen = Openness(may_read=may_read, may_list=may_list, may_write=may_write, cors=cors)
     assert openness_finding(seen, said_open=said_open).health == health
+
+
+def folder_findings(root: Path) -> dict[str, str]:
+    return {one.name: one.health for one in examine_target(Settings(), str(root), said_open=None)}
+
+
+def test_a_folder_is_seen_to_take_something_new_or_not(tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    for root in (tmp_path / "served", tmp_path / "not" / "yet"):
+        assert folder_findings(root)["target"] == "healthy"
+    assert [path.name for path in tmp_path.rglob("*")] == ["served"], "nothing is left, and nothing made"
+    assert folder_findings(Path("/proc/x/served")) == {"target": "alarm"}, "there nobody makes a folder, root neither"
+
+
+def test_of_a_service_that_stands_every_part_is_looked_at(tmp_path: Path, database_url: str) -> None:
+    settings = Settings(home=tmp_path / "home", database_url=database_url)
+    assert [one.name for one in examine_services(settings)] == ["prefect", "workers"]
+    files = standing_files(Home(settings.home))
+    with (
+        holding(files.lock),
+        LocalCluster(n_workers=0, dashboard_address=None, host="127.0.0.1", protocol="tcp://") as cluster,
+        worker_of(cluster.scheduler_address, MEMORY=1 << 60, SLOT=1),
+    ):
+        assert [(one.name, one.health) for one in examine_services(settings)] == [("service", "unknown")]
+        nobody = "http://127.0.0.1:1"
+        log, since = "worker-1.log", "2026-01-01T00:00:00Z"
+        Standing(
+            keeper_pid=1,
+            target=str(tmp_path),
+            addresses={"prefect": f"{nobody}/api", "api": nobody, "dask": cluster.scheduler_address},
+            parts=(PartState(name="worker-1", pid=None, restarts=3, since_utc=since, log=log, last_exit="killed"),),
+        ).write(files.state)
+        found = {one.name: one for one in examine_services(settings)}
+    health = {name: one.health for name, one in found.items()}
+    assert {name: health[name] for name in ("postgres", "prefect", "dask-scheduler", "api", "runner", "worker-1")} == {
+        "postgres": "healthy",
+        "prefect": "alarm",
+        "dask-scheduler": "healthy",
+        "api": "alarm",
+        "runner": "alarm",
+        "worker-1": "alarm",
+    }
+    assert "killed" in found["worker-1"].told
+    [worker] = [one for name, one in found.items() if name.startswith("worker tcp://")]
+    assert (worker.health, "more than it has" in worker.told) == ("alarm", True)
 
 
 def test_clocks_and_callbacks(engine: Engine) -> None:
