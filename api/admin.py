@@ -177,9 +177,8 @@ def _add_machines(routes: APIRouter, service: Service) -> None:
                 )
                 count = 1
             said = {"worker": asked.worker, "grace_s": asked.grace_s, "undo": asked.undo}
-            operators.note(
-                c, acted_by=by, verb="drain", executed=True, why=asked.why, parameters=said, counts={"drains": count}
-            )
+            verb, counts = ("drain undo", {"ended": count}) if asked.undo else ("drain", {"drains": count})
+            operators.note(c, acted_by=by, verb=verb, executed=True, why=asked.why, parameters=said, counts=counts)
             now = [{"worker": one.worker, "grace_s": one.grace_s, "why": one.why} for one in drains.current(c)]
         return {"ok": True, "count": count, "drains": now}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.called import program
+from cli.operate import operator_of
 from cli.runtime import has_state, prepare, reading
 from cli.wording import json_line, jsonable
 from contract.errors import Refused
@@ -26,7 +27,7 @@ def drain_worker(worker: str | None, *, grace_s: float | None, undo: bool, as_js
     Refused
         There is no state here, or no worker of this name was ever heard of.
     """
-    from db import drains
+    from db import drains, operators
 
     settings = prepare(verbose=verbose, as_json=as_json)
     if not has_state(settings):
@@ -42,6 +43,9 @@ def drain_worker(worker: str | None, *, grace_s: float | None, undo: bool, as_js
             grace = settings.stop_grace_s if grace_s is None else grace_s
             drains.ask(c, worker=worker or drains.EVERY_WORKER, grace_s=grace, why="asked for")
             ended = 0
+        said = {"worker": worker, "grace_s": grace_s, "undo": undo}
+        verb, counts = ("drain undo", {"ended": ended}) if undo else ("drain", {"drains": 1})
+        operators.note(c, acted_by=operator_of(None).name, verb=verb, executed=True, parameters=said, counts=counts)
         c.commit()
         now = drains.current(c)
     if as_json:

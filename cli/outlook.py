@@ -17,7 +17,7 @@ _QUIET = {"clean", "terminal"}
 _SENTENCES = {
     "round": "retry round {round} of 5",
     "soon": "some recordings were never reached",
-    "backoff": "the last {failures} of its runs published nothing",
+    "backoff": "{failed} published nothing",
     "exhausted": "five retry rounds were in vain; requeue tries again",
     "given_up": "five runs in a row published nothing; requeue tries again",
 }
@@ -29,7 +29,9 @@ def outlook_lines(outlook: Outlook) -> Iterator[str]:
     if outlook.paused:
         yield "paused     it starts nothing by itself; resume ends that"
     if policy.state not in _QUIET:
-        what = _SENTENCES[policy.state].format(round=policy.retry_round, failures=policy.infra_failures)
+        failures = policy.infra_failures
+        failed = "its last run" if failures == 1 else f"its last {failures} runs"
+        what = _SENTENCES[policy.state].format(round=policy.retry_round, failed=failed)
         when = f", again at {utc_stamp(policy.next_at)}" if policy.next_at is not None else ""
         yield f"policy     {what}{when}"
     if policy.unreadable is not None and policy.unreadable_since is not None:

@@ -15,7 +15,7 @@ import typer
 
 from cli.called import program
 from cli.runtime import prepare, target_url
-from cli.wording import json_line, jsonable
+from cli.wording import json_line, jsonable, plural
 from contract.errors import Refused
 from infra.children import PUBLISHES_S, Children
 from infra.home import Home
@@ -179,7 +179,7 @@ def parts_lines(parts: list[PartHealth]) -> list[str]:
     """The parts for people."""
     return [
         f"{one.health:<8}  {one.name:<15} {'pid ' + str(one.pid) if one.pid else '':<12} {one.address or '':<28} "
-        f"{one.told}" + (f"; started again {one.restarts} times" if one.restarts else "")
+        f"{one.told}" + (f"; started again {plural(one.restarts, 'time')}" if one.restarts else "")
         for one in parts
     ]
 
@@ -273,7 +273,9 @@ def show_log(name: str | None, *, lines: int, follow: bool, verbose: bool) -> No
     folder = settings.home / "logs"
     there = sorted(path.stem for path in folder.glob("*.log"))
     if name is None:
-        for each in there:
+        for each in there or [
+            f"there is no log here yet; {program()} up or {program()} convert SOURCE makes the first"
+        ]:
             typer.echo(each)
         return
     name = {"prefect": "prefect-standing"}.get(name, name)

@@ -52,7 +52,12 @@ def _bucket(url: str, settings: Settings) -> Target:
     name, _, prefix = url[len("s3://") :].partition("/")
     prefix = prefix.strip("/")
     if not _BUCKET.fullmatch(name):
-        raise Refused(f"The target {url} names no bucket; write s3://bucket or s3://bucket/prefix.")
+        what = (
+            "names no bucket"
+            if not name
+            else f"cannot be, because {name} is no bucket's name (3 to 63 small letters, digits, dots, dashes)"
+        )
+        raise Refused(f"The target {url} {what}; write s3://bucket or s3://bucket/prefix.")
     if prefix and not all(_SEGMENT.fullmatch(segment) for segment in prefix.split("/")):
         raise Refused(
             f"The prefix of the target {url} may hold only letters, digits, dots, dashes and underscores between its slashes, "

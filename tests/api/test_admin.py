@@ -237,6 +237,10 @@ def test_a_drain_is_asked_for_and_ended(office: Office) -> None:
     told = office.done("/admin/drain", {"grace_s": 5, "why": "new kernel"})
     assert told["drains"] == [{"worker": "*", "grace_s": 5.0, "why": "new kernel"}]
     assert office.done("/admin/drain", {"undo": True}) == {"ok": True, "count": 1, "drains": []}
+    assert [(one["verb"], one["counts"]) for one in office.history()] == [
+        ("drain undo", {"ended": 1}),
+        ("drain", {"drains": 1}),
+    ]
 
 
 def test_the_catalog_is_published_on_demand(office: Office) -> None:

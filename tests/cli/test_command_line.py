@@ -16,9 +16,11 @@ from typer.testing import CliRunner
 
 from cli.boundary import boundary
 from cli.main import app
+from cli.stand import parts_lines
 from cli.worker import run_worker
 from contract.codes import PendingReason
 from contract.errors import Busy, LostLease, NothingPublished, NotNow, Refused
+from infra.standing_health import PartHealth
 
 COMMANDS = (
     "plan",
@@ -230,6 +232,17 @@ def test_a_misspelt_variable_is_named(home: Path, tmp_path: Path) -> None:
     done = zarrmill("clean", home=home, ZARRMILL_SCRACH="/tmp")
     assert "ZARRMILL_SCRACH is no setting of ours" in done.stderr
     assert done.returncode == 0
+
+
+def test_a_home_without_logs_says_so(home: Path) -> None:
+    done = zarrmill("logs", home=home)
+    assert (done.returncode, done.stdout.startswith("there is no log here yet; ")) == (0, True)
+
+
+@pytest.mark.parametrize(("restarts", "told"), [(0, "it answers"), (1, "started again 1 time"), (2, "again 2 times")])
+def test_how_often_a_part_was_started_again_is_told_in_words(restarts: int, told: str) -> None:
+    [line] = parts_lines([PartHealth(name="api", health="healthy", told="it answers", restarts=restarts)])
+    assert line.endswith(told)
 
 
 def test_status_and_why_of_a_fresh_home_start_no_server(home: Path, tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ def test_a_dataset_is_registered_looked_after_and_withdrawn(zarrmill: Zarrmill, 
         ("engine", "approve"): "would approve options, engine; do it with --execute",
         ("catalog",): "would list 0 datasets; publish it with --execute",
         ("withdraw", "xx000001"): "would be withdrawn",
+        ("drain",): "every worker",
+        ("drain", "--undo"): "1 no longer drained",
+        ("history",): "drain undo  [ended 1]",
         ("history", "xx000001", "--json"): "history",
     }
     told = run_all(zarrmill, *said)

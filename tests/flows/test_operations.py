@@ -142,6 +142,15 @@ def test_what_a_comparison_of_objects_found_damaged_is_due_soon(press: Press) ->
     assert [line.split()[0] for line in lines] == ["paused", "policy"]
 
 
+@pytest.mark.parametrize(("failures", "told"), [(1, "its last run published"), (3, "its last 3 runs published")])
+def test_runs_that_published_nothing_are_counted_in_words(press: Press, failures: int, told: str) -> None:
+    with press.begin() as c:
+        policy = policies.find(c, dataset=press.dataset)
+    failed = replace(policy, state="backoff", infra_failures=failures)
+    [line] = outlook_lines(Outlook(policy=failed, paused=False, request=None))
+    assert told in line
+
+
 def test_a_pause_is_shown_set_and_ended(press: Press) -> None:
     for dataset in (press.dataset, None):
         for paused in (True, False):

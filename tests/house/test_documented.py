@@ -145,6 +145,45 @@ def test_a_word_in_a_sentence_only_is_not_explained(tmp_path: Path) -> None:
     assert explained(page) == {"--to"}
 
 
+def linked(start: Path) -> set[Path]:
+    """Every file that links lead to from a page, the page itself among them."""
+    found: set[Path] = set()
+    waiting = [start]
+    while waiting:
+        page = waiting.pop()
+        if page in found or not page.is_file():
+            continue
+        found.add(page)
+        if page.suffix == ".md":
+            links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+            waiting += [(page.parent / link).resolve() for link in links if "://" not in link]
+    return found
+
+
+def test_every_page_is_found_from_the_readme() -> None:
+    readme = ROOT / "README.md"
+    pages = set(DOCS.rglob("*.md"))
+    assert len(pages) > 20
+    assert pages - linked(readme) == set()
+    table = readme.read_text(encoding="utf-8").partition("## Where things are")[2].partition("\n## ")[0]
+    named = {(ROOT / link).resolve() for link in re.findall(r"\]\((docs/[^)#]+\.md)\)", table)}
+    assert pages - named == set(), "the table of pages has a link to each"
+
+
+def test_a_page_without_a_link_is_not_found(tmp_path: Path) -> None:
+    for name, body in {"a": "[b](b.md#x)", "b": "[a](a.md) `c.md`", "c": ""}.items():
+        (tmp_path / f"{name}.md").write_text(body, encoding="utf-8")
+    assert linked(tmp_path / "a.md") == {tmp_path / "a.md", tmp_path / "b.md"}
+
+
+def test_the_rooms_of_what_is_done_are_drawn() -> None:
+    drawn = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("```")[2].partition("```")[0]
+    rooms = {
+        path.stem for path in (ROOT / "tasks").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert {room for room in rooms - {"__init__"} if not re.search(rf"\b{room}\b", drawn)} == set()
+
+
 def test_the_architecture_names_what_is_there() -> None:
     named = re.findall(r"`([\w./-]+/[\w./-]*)`", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
     own = [name for name in named if name.split("/")[0] in {*FLOORS, "docs", "tests"}]

@@ -52,3 +52,17 @@ def test_a_file_is_no_target(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Refused, match="is a file"):
         open_target(str(tmp_path / "file"), SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("s3://", "names no bucket"),
+        ("s3:///x", "names no bucket"),
+        ("s3://b/x", "b is no bucket's name"),
+        ("s3://Up_1/x", "Up_1 is no"),
+    ],
+)
+def test_a_bucket_without_a_name_and_one_of_a_wrong_name_are_told_apart(url: str, told: str) -> None:
+    with pytest.raises(Refused, match=told):
+        open_target(url, SETTINGS)
