@@ -67,6 +67,7 @@ def _add_requests(routes: APIRouter, service: Service) -> None:
             detail=asked.why,
         )
         told = {"request": found.request.pk, "mode": found.request.mode, "coalesced": found.coalesced}
+        commits = {"commit": found.request.commit, "former_commit": found.former_commit}
         with service.state.begin() as c:
             said = asked.model_dump(exclude={"why"}) | {"mode": mode}
             operators.note(
@@ -79,7 +80,7 @@ def _add_requests(routes: APIRouter, service: Service) -> None:
                 parameters=said,
                 counts=told,
             )
-        return {"ok": True, "dataset_id": dataset_id, **told, "widened": found.widened}
+        return {"ok": True, "dataset_id": dataset_id, **told, "widened": found.widened, **commits}
 
     @routes.post("/datasets/{dataset_id}/trigger")
     def trigger_one(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import TYPE_CHECKING
 
 import typer
 
 from cli.called import program
+from cli.operate import operator_of
 from cli.runtime import prepare, target_url
 from cli.wording import json_line, jsonable
 from contract.errors import Refused
@@ -43,7 +43,15 @@ def run_service(*, datasets_at_a_time: int | None, verbose: bool) -> None:
 
 
 def trigger_dataset(
-    dataset: str, *, mode: Mode, commit: str | None, target: str | None, as_json: bool, verbose: bool
+    dataset: str,
+    *,
+    mode: Mode,
+    commit: str | None,
+    target: str | None,
+    by: str | None,
+    why: str | None,
+    as_json: bool,
+    verbose: bool,
 ) -> None:
     """Put a request into the state and say what became of it.
 
@@ -54,19 +62,12 @@ def trigger_dataset(
     """
     settings = prepare(verbose=verbose, as_json=as_json)
     from cli.runtime import has_state
-    from flows.asking import ask_for_conversion
+    from flows.asking import ask_as_operator
     from flows.preview import opened_database
 
     if not has_state(settings):
         raise Refused(f"there is no state here, so no dataset either; {program()} convert SOURCE makes the first")
     url = None if target is None else target_url(target, settings)
     with opened_database(settings) as (engine, _url):
-        answer = ask_for_conversion(engine, dataset, mode=mode, commit=commit, target=url, asked_by=_who())
+        answer = ask_as_operator(engine, dataset, operator_of(by, why), mode=mode, commit=commit, target=url)
     typer.echo(json_line(jsonable(answer)) if as_json else answer.sentence)
-
-
-def _who() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "somebody"

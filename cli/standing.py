@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.boundary import boundary
+from cli.operating import By, Why
 from cli.options import DEFAULT_TARGET, AsJson, Commit, DatasetArgument, ModeOption, Target, Verbose
 
 __all__ = ["down", "logs", "runner", "trigger", "up"]
@@ -109,6 +110,8 @@ def trigger(
         str | None,
         typer.Option("--to", "--target", metavar="TARGET", help="Where it is served, if several targets have one."),
     ] = None,
+    by: By = None,
+    why: Why = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -119,7 +122,7 @@ def trigger(
     with boundary(verbose=verbose, as_json=as_json):
         from cli.service import trigger_dataset
 
-        trigger_dataset(dataset, mode=mode, commit=commit, target=to, as_json=as_json, verbose=verbose)
+        trigger_dataset(dataset, mode=mode, commit=commit, target=to, by=by, why=why, as_json=as_json, verbose=verbose)
 
 
 def runner(

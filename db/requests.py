@@ -106,12 +106,13 @@ class Request:
 class Asked:
     """The request that stands now, and whether this one made it or was ``coalesced`` into one that was waiting.
 
-    ``widened``: the standing one does more, or another commit, than before.
+    ``widened``: the standing one does more, or another commit, than before; ``former_commit`` is what it named then.
     """
 
     request: Request
     coalesced: bool
     widened: bool
+    former_commit: str | None = None
 
 
 def _request(row: Any) -> Request:
@@ -135,7 +136,7 @@ _ASK = text(f"""
             coalesced = standing.coalesced + 1
         RETURNING *
     )
-    {_SELECT.format("q").replace("SELECT q.*", "SELECT q.*, (q.mode, q.commit, q.rebuild_on) IS DISTINCT FROM (f.mode, f.commit, f.rebuild_on) AS widened")}
+    {_SELECT.format("q").replace("SELECT q.*", "SELECT q.*, (q.mode, q.commit, q.rebuild_on) IS DISTINCT FROM (f.mode, f.commit, f.rebuild_on) AS widened, f.commit AS former_commit")}
     LEFT JOIN former f ON true
 """)
 
@@ -175,7 +176,12 @@ def ask(
         policies.renew(c, dataset_pk=dataset_pk)
     standing = _request(row)
     coalesced = standing.coalesced > 0
-    return Asked(request=standing, coalesced=coalesced, widened=coalesced and row.widened)
+    return Asked(
+        request=standing,
+        coalesced=coalesced,
+        widened=coalesced and row.widened,
+        former_commit=row.former_commit if coalesced else None,
+    )
 
 
 def find(c: Connection, *, pk: int) -> Request | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from contract.errors import Refused
 from contract.layout import is_dataset_id
 from contract.times import utc_stamp
-from db import datasets, leases, runs
+from db import datasets, leases, operators, runs
 from flows.trigger import trigger
 
 if TYPE_CHECKING:
@@ -17,11 +16,10 @@ if TYPE_CHECKING:
 
     from db.datasets import Dataset
     from db.requests import Asked
+    from flows.operations import Operator
     from flows.request import Mode
 
-__all__ = ["Triggered", "ask_for_conversion", "registered"]
-
-_COMMIT: Final = re.compile(r"[A-Za-z0-9][\w./+-]{0,199}")
+__all__ = ["Triggered", "ask_as_operator", "ask_for_conversion", "registered"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +79,7 @@ def ask_for_conversion(
     commit: str | None = None,
     target: str | None = None,
     asked_by: str,
+    why: str | None = None,
 ) -> Triggered:
     """Ask for a conversion. Of one dataset at most one request waits, so that triggers never queue up.
 
@@ -89,12 +88,10 @@ def ask_for_conversion(
     Refused
         The dataset is not known here, takes no part, or mode or commit cannot be used. Nothing was begun.
     """
-    if commit is not None and not _COMMIT.fullmatch(commit):
-        raise Refused(f"commit {commit!r} is no name of a commit, branch or tag")
     with engine.connect() as c:
         dataset = registered(c, dataset_id, target=target)
         at_work = leases.is_live(c, dataset=dataset)
-    asked = trigger(engine, dataset, asked_by=asked_by, mode=mode, commit=commit)
+    asked = trigger(engine, dataset, asked_by=asked_by, mode=mode, commit=commit, detail=why)
     with engine.connect() as c:
         sentence = _sentence(c, dataset, asked, at_work=at_work)
     return Triggered(
@@ -107,6 +104,33 @@ def ask_for_conversion(
     )
 
 
+def ask_as_operator(
+    engine: Engine, dataset_id: str, operator: Operator, *, mode: Mode, commit: str | None, target: str | None
+) -> Triggered:
+    """``ask_for_conversion`` by somebody who acts, with a row of history.
+
+    Raises
+    ------
+    Refused
+        As there.
+    """
+    done = ask_for_conversion(
+        engine, dataset_id, mode=mode, commit=commit, target=target, asked_by=operator.name, why=operator.why
+    )
+    with engine.begin() as c:
+        operators.note(
+            c,
+            acted_by=operator.name,
+            why=operator.why,
+            verb="trigger",
+            executed=True,
+            subject=dataset_id,
+            parameters={"mode": mode, "commit": commit, "target": done.target},
+            counts={"request": done.request_pk, "coalesced": int(done.coalesced)},
+        )
+    return done
+
+
 def _sentence(c: Connection, dataset: Dataset, asked: Asked, *, at_work: bool) -> str:
     standing = asked.request
     if at_work:
@@ -115,8 +139,16 @@ def _sentence(c: Connection, dataset: Dataset, asked: Asked, *, at_work: bool) -
         number = f"run {last[0].run.number}" if last else "a run"
         return (
             f"{number} of {dataset.dataset_id} is at work{since}; request {standing.pk} follows it, "
-            "and stands for every trigger until then"
+            f"and stands for every trigger until then{_at(asked)}"
         )
     if asked.coalesced:
-        return f"request {standing.pk} for {dataset.dataset_id} waits since {utc_stamp(standing.asked_at)} and stands for this trigger too"
-    return f"request {standing.pk} for {dataset.dataset_id} waits for its turn"
+        return f"request {standing.pk} for {dataset.dataset_id} waits since {utc_stamp(standing.asked_at)} and stands for this trigger too{_at(asked)}"
+    return f"request {standing.pk} for {dataset.dataset_id} waits for its turn{_at(asked)}"
+
+
+def _at(asked: Asked) -> str:
+    """Which commit the request reads, so that nobody takes it for another."""
+    commit, former = asked.request.commit, asked.former_commit
+    if commit is None:
+        return ""
+    return f"; it reads commit {commit}" + (f", no longer {former}" if former not in (None, commit) else "")

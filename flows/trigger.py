@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+import re
+from typing import TYPE_CHECKING, Final, get_args
 
 from contract.errors import Refused
 from db import datasets, policies, requests
 from db.approvals import STAMPS
 from flows.request import MODES, Mode, ReconvertRequest
 from infra.storage import open_target
+from tasks.sources import check_commit
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -31,7 +33,7 @@ __all__ = [
     "trigger",
 ]
 
-_LONGEST_COMMIT = 250
+_COMMIT: Final = re.compile(r"[A-Za-z0-9][\w./+~^@{}-]{0,199}")
 
 
 def known_dataset(settings: Settings, engine: Engine, *, dataset_id: str, target: str) -> Dataset:
@@ -67,11 +69,13 @@ def trigger(
     Raises
     ------
     Refused
-        The dataset takes no part, or a parameter is wrong; the sentence names it and the way out.
+        The dataset takes no part, a parameter is wrong, or its source has no such commit; the sentence names it and the way out.
     """
     checked = _checked_mode(mode)
-    if commit is not None and not (0 < len(commit) <= _LONGEST_COMMIT and commit.isprintable()):
-        raise Refused("commit must be the name of a commit, a branch or a tag, or be left out.")
+    if commit is not None and not _COMMIT.fullmatch(commit):
+        raise Refused(
+            f"commit {commit!r} is no name of a commit, branch or tag; leave it out for the source as it then stands."
+        )
     if unknown := set(rebuild_on) - set(STAMPS):
         raise Refused(f"rebuild_on names {min(unknown)!r}; it knows {', '.join(STAMPS)}.")
     if not dataset.active:
@@ -79,6 +83,8 @@ def trigger(
         raise Refused(
             f"{dataset.dataset_id} {state}, so nothing is done for it; `zarrmill dataset set {dataset.dataset_id} --active yes` changes that."
         )
+    if commit is not None:
+        check_commit(dataset.source, commit)
     with engine.begin() as c:
         return requests.ask(
             c,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from contract.errors import Refused
+from contract.redact import error_line
 from tasks.sources.annex_bucket import AnnexBucket
 from tasks.sources.annexed import Annexed
 from tasks.sources.bucket_source import BucketSource
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from tasks.sources.annexed import KeyStore
     from tasks.sources.protocol import Source
 
-__all__ = ["open_source", "source_exists"]
+__all__ = ["check_commit", "open_source", "source_exists"]
+
+log = logging.getLogger("zarrmill.sources")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -67,13 +71,46 @@ def open_source(
     root = folder.resolve()
     objects = git_folder(root)
     if objects is None:
-        raise Refused(f"SOURCE {address.url} is not the toplevel of a git repository, so it has no commit to read.")
+        raise _no_repository(address.url)
     return GitSource(root, resolve(root, commit), Annexed(objects, store), annex_url=address.annex)
 
 
 def source_exists(url: str) -> bool:
     """Whether a folder stands at an address; an address in an S3 service is taken for one that is there."""
     return is_s3(url) or _place(url).is_dir()
+
+
+def check_commit(url: str, commit: str) -> None:
+    """Refuse a commit that the source at an address has not. One that cannot be looked at now is not asked.
+
+    Raises
+    ------
+    Refused
+        The source has no commits, or not this one.
+    """
+    if is_s3(url):
+        raise _not_for_a_bucket("--commit", url)
+    root = _place(url).resolve()
+    try:
+        is_away = not root.is_dir() or not any(root.iterdir())
+        objects = None if is_away else git_folder(root)
+    except (OSError, Refused) as error:
+        # a disk that is away, or another user's repository, is trouble of this machine; the run meets it again and tells it
+        log.info("%s was not asked for its commit: %s", url, error_line(error))
+        return
+    if is_away:
+        return
+    if objects is None:
+        raise _no_repository(url)
+    resolve(root, commit)
+
+
+def _no_repository(url: str) -> Refused:
+    return Refused(f"SOURCE {url} is not the toplevel of a git repository, so it has no commit to read.")
+
+
+def _not_for_a_bucket(option: str, url: str) -> Refused:
+    return Refused(f"{option} is for a git repository, and SOURCE {url} is a bucket.")
 
 
 def _place(url: str) -> Path:
@@ -111,7 +148,7 @@ def _store(url: str | None, settings: Settings | None) -> KeyStore | None:
 def _bucket(address: SourceAddress, settings: Settings | None) -> BucketSource:
     for option, value in (("--commit", address.commit), ("--annex", address.annex)):
         if value is not None:
-            raise Refused(f"{option} is for a git repository, and SOURCE {address.url} is a bucket.")
+            raise _not_for_a_bucket(option, address.url)
     place = read_s3_url(address.url, what="SOURCE")
     return BucketSource(open_bucket(place, settings), place, at=address.at)
 

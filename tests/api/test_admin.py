@@ -266,6 +266,7 @@ def test_an_engine_is_acknowledged_by_an_approval_of_its_value(office: Office) -
         ("/admin/datasets/xx000001/trigger", {"mode": "everything"}, 400),
         ("/admin/datasets/xx000001/trigger", {"commit": "a\x00b"}, 400),
         ("/admin/datasets/xx000001/trigger", {"commit": ""}, 400),
+        ("/admin/datasets/xx000001/trigger", {"commit": "--upload-pack=x"}, 400),
         ("/admin/datasets/xx000001/trigger", {"colour": "red"}, 400),
         ("/admin/datasets/xx000001/trigger", [], 400),
         ("/admin/requeue", {"codes": ["tired"]}, 400),

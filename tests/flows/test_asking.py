@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from git_dataset import repository
 from sqlalchemy import Engine, text
 from state_bench import Bench
 
 from contract.errors import Refused
-from db import datasets, requests
-from flows.asking import Triggered, ask_for_conversion
+from db import datasets, operators, requests
+from db.datasets import Dataset
+from flows.asking import Triggered, ask_as_operator, ask_for_conversion
+from flows.operations import Operator
+from flows.trigger import trigger
 
 
 @pytest.fixture
@@ -66,6 +71,54 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_written(
         ask(bench, **given)  # type: ignore[arg-type]  # the wrong ones are the point
     with bench.begin() as c:
         assert requests.listed(c) == []
+
+
+def test_a_commit_is_looked_up_in_the_source_before_anything_is_written(bench: Bench, tmp_path: Path) -> None:
+    commit = repository(tmp_path / "git", {"dataset_description.json": b"{}"})
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain/dataset_description.json").write_text("{}")
+    (tmp_path / "unmounted").mkdir()
+
+    def moved(source: str) -> None:
+        with bench.begin() as c:
+            c.execute(text("UPDATE datasets SET source = :source"), {"source": source})
+
+    for source, told in (
+        (str(tmp_path / "git"), "is no commit of"),
+        (str(tmp_path / "plain"), "is not the toplevel of a git repository"),
+        ("s3://bucket/prefix", "is a bucket"),
+    ):
+        moved(source)
+        with pytest.raises(Refused, match=told):
+            ask(bench, commit="no-such-branch")
+        with pytest.raises(Refused, match=told):
+            trigger(bench.engine, _dataset(bench), asked_by="http", commit="no-such-branch")
+    with bench.begin() as c:
+        assert requests.listed(c) == []
+    for source in (str(tmp_path / "gone"), str(tmp_path / "unmounted")):
+        moved(source)
+        assert ask(bench, commit="later").request_pk
+    moved(str(tmp_path / "git"))
+    assert f"reads commit {commit}, no longer later" in ask(bench, commit=commit).sentence
+    assert f"reads commit {commit}" in ask(bench).sentence, "who names none is told what is read"
+    assert "no longer" not in ask(bench, commit=commit).sentence
+
+
+def _dataset(bench: Bench) -> Dataset:
+    with bench.begin() as c:
+        found = datasets.by_pk(c, pk=bench.dataset.pk)
+    assert found is not None
+    return found
+
+
+def test_who_asks_on_the_command_line_is_in_the_history(bench: Bench) -> None:
+    operator = Operator(name="ana", why="the author asked")
+    ask_as_operator(bench.engine, bench.dataset.dataset_id, operator, mode="full", commit=None, target=None)
+    with bench.begin() as c:
+        [action] = operators.last_actions(c, subject=bench.dataset.dataset_id)
+        [waiting] = requests.listed(c)
+    assert (action.verb, action.acted_by, action.why) == ("trigger", "ana", "the author asked")
+    assert (waiting.asked_by, waiting.detail) == ("ana", "the author asked")
 
 
 def test_a_dataset_at_two_targets_must_be_told_apart_and_one_that_is_not_active_waits(bench: Bench) -> None:

@@ -100,8 +100,8 @@ def test_an_index_that_is_gone_is_asked_for_and_a_foreign_one_is_an_alarm(
     ("parameters", "told"),
     [
         ({"mode": "tomorrow"}, "mode 'tomorrow' is none of auto"),
-        ({"commit": ""}, "commit must be the name"),
-        ({"commit": "a\nb"}, "commit must be the name"),
+        ({"commit": ""}, "is no name of a commit"),
+        ({"commit": "a\nb"}, "is no name of a commit"),
         ({"rebuild_on": {"mood"}}, "rebuild_on names 'mood'"),
     ],
 )
