@@ -24,7 +24,8 @@ _FAILED, _UNJUDGED = 1, 3
 def verify_served(request: SweepRequest, *, execute: bool, as_json: bool, verbose: bool) -> int:
     """Say what is due, or compare it and say what was found; the exit code."""
     from flows.preview import opened_database
-    from flows.verify_sweep import due_for_sweep, verify_sweep
+    from flows.verify_due import due_for_sweep
+    from flows.verify_sweep import verify_sweep
 
     settings = prepare(verbose=verbose, as_json=as_json)
     stop = StopSignal()
@@ -38,11 +39,11 @@ def verify_served(request: SweepRequest, *, execute: bool, as_json: bool, verbos
                     for line in bounded([f"  {path}" for path in paths], _SHOWN):
                         typer.echo(line)
             if not as_json:
-                typer.echo("Nothing was compared; do it with --execute.")
+                typer.echo("Nothing was compared, nor any object looked at; do it with --execute.")
             return 0
         swept = verify_sweep(settings, engine, request, on_dataset=lambda one: _tell(one, as_json=as_json), stop=stop)
     if not swept and not as_json:
-        typer.echo("Every verdict stands; --all compares again.")
+        typer.echo("Every verdict stands, and what stands at the targets is as it was left; --all compares again.")
     if any(one.failed or one.status == "failed" for one in swept):
         return _FAILED
     return _UNJUDGED if any(one.status is None for one in swept) else 0
@@ -59,9 +60,10 @@ def _tell(swept: DatasetSwept, *, as_json: bool) -> None:
 def _lines(swept: DatasetSwept) -> Iterator[str]:
     counts = f"{swept.verified:,} verified, {swept.failed:,} failed, {swept.unverifiable:,} unverifiable"
     more = f", {swept.unjudged:,} without a verdict" if swept.unjudged else ""
+    left = f", the objects of {plural(swept.as_left, 'store')} are as they were left" if swept.as_left else ""
     yield (
         f"{swept.dataset_id} at {swept.target}: {swept.status or 'no verdict'}; {counts}{more}; "
-        f"{plural(len(swept.stores), 'store')} looked at"
+        f"{plural(len(swept.stores), 'store')} compared{left}"
     )
     if swept.trouble is not None:
         yield f"  no verdict, for {swept.trouble}"

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
+from db.coverage import SERVED
+from db.store_verdicts import STANDS
 from db.stores import pack_digests, pack_etags, stream, unpack_digests, unpack_etags
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
     from db.dataset_values import Dataset
 
-__all__ = ["CopiedStore", "ObjectRow", "copied", "note_object", "object_rows"]
+__all__ = ["CopiedStore", "JudgedStore", "ObjectRow", "copied", "judged", "note_object", "object_rows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,55 @@ def object_rows(c: Connection, *, dataset: Dataset) -> Iterator[ObjectRow]:
             digests=unpack_digests(row.digests),
             etags=unpack_etags(row.etags),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedStore:
+    """A published store whose verdict stands and is not ``failed``, and what a look at its objects is compared with.
+
+    What its conversion left is kept packed: a dataset may have thousands of stores of hundreds of objects.
+    """
+
+    recording_id: int
+    path: str
+    zarr: str
+    verified_at: datetime
+    packed_digests: bytes
+    packed_etags: bytes | None
+
+    @property
+    def digests(self) -> Mapping[str, tuple[int, str]]:
+        """Size and SHA-256 of each object; empty for a store that was taken over."""
+        return unpack_digests(self.packed_digests)
+
+    @property
+    def etags(self) -> Mapping[str, str] | None:
+        """Etag of each object, where the target has some."""
+        return unpack_etags(self.packed_etags)
+
+
+def judged(c: Connection, *, dataset: Dataset) -> dict[str, JudgedStore]:
+    """Every published store whose verdict stands and is not ``failed``, by store path."""
+    rows = c.execute(
+        text(f"""
+            SELECT s.recording_pk, r.path, s.zarr, s.digests, s.etags, o.verified_at
+            FROM stores s JOIN recordings r ON r.pk = s.recording_pk
+            JOIN store_verdicts o ON o.recording_pk = s.recording_pk AND {STANDS}
+            WHERE s.dataset_pk = :dataset AND {SERVED} AND o.status <> 'failed'
+        """),
+        {"dataset": dataset.pk},
+    )
+    return {
+        row.zarr: JudgedStore(
+            recording_id=row.recording_pk,
+            path=row.path,
+            zarr=row.zarr,
+            verified_at=row.verified_at,
+            packed_digests=row.digests,
+            packed_etags=row.etags,
+        )
+        for row in rows
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ class ServedStoreRow:
         What its conversion left; ``digests`` is empty for a store that was taken over.
     proved_body
         The ``body_digest`` that an earlier sweep verified from the same source, by which a rewritten root is told from a new
-        store; None without one.
+        store; None without one, and where a verdict stands: what is compared in spite of it is compared whole.
     """
 
     recording_id: int
@@ -84,20 +84,31 @@ class FidelityOfStore:
 
 
 def stores_to_check(
-    c: Connection, *, dataset: Dataset, path: str | None = None, every: bool = False
+    c: Connection, *, dataset: Dataset, path: str | None = None, every: bool = False, again_days: int | None = None
 ) -> list[tuple[int, str]]:
     """(recording id, path) of published stores whose verdict does not stand, is ``failed`` or of an earlier revision, by path.
 
-    ``path`` leaves only the recording or store of that path; ``every`` takes those with a verdict too.
+    ``path`` leaves only the recording or store of that path; ``every`` takes those with a verdict too. With ``again_days`` also
+    those come whose verdict is older than so many days: the oldest, and of the dataset's stores at most one in so many, rounded
+    up, so that what was verified on one day is not all read again on another.
     """
     rows = c.execute(
         text(f"""
-            SELECT r.pk, r.path {_WHICH}
-              AND (CAST(:path AS text) IS NULL OR r.path = :path OR r.zarr = :path)
-              AND (:every OR o.recording_pk IS NULL OR NOT ({STANDS}) OR o.status = 'failed' OR o.revision < :revision)
-            ORDER BY r.path
+            SELECT pk, path FROM (
+                SELECT q.*, row_number() OVER (PARTITION BY due ORDER BY verified_at, path) AS rank, count(*) OVER () AS stores
+                FROM (
+                    SELECT r.pk, r.path, r.zarr, o.verified_at,
+                           (o.recording_pk IS NULL OR NOT ({STANDS}) OR o.status = 'failed' OR o.revision < :revision) AS due
+                    {_WHICH}
+                ) q
+            ) a
+            WHERE (CAST(:path AS text) IS NULL OR path = :path OR zarr = :path)
+              AND (:every OR due OR (
+                  verified_at < zarrmill_now() - make_interval(days => CAST(:days AS int))
+                  AND rank <= ceil(stores / CAST(:days AS numeric))))
+            ORDER BY path
         """),
-        {"dataset": dataset.pk, "path": path, "every": every, "revision": VERIFY_REVISION},
+        {"dataset": dataset.pk, "path": path, "every": every, "revision": VERIFY_REVISION, "days": again_days},
     )
     return [(row.pk, row.path) for row in rows]
 
@@ -107,8 +118,8 @@ def served_store(c: Connection, *, dataset: Dataset, recording_id: int) -> Serve
     row = c.execute(
         text(f"""
             SELECT r.pk, r.path, r.zarr, r.format, r.modality, r.inputs, s.source, s.digest, s.entry, s.digests, s.etags,
-                   CASE WHEN o.status = 'verified' AND o.source = s.source AND o.revision >= :revision THEN o.body_digest END
-                       AS proved_body
+                   CASE WHEN o.status = 'verified' AND o.source = s.source AND o.revision >= :revision AND o.digest <> s.digest
+                       THEN o.body_digest END AS proved_body
             {_WHICH} AND r.pk = :recording
         """),
         {"dataset": dataset.pk, "recording": recording_id, "revision": VERIFY_REVISION},

@@ -194,20 +194,21 @@ def latest(c: Connection, *, dataset: Dataset) -> FidelityVerdict | None:
     )
 
 
-def to_verify(c: Connection, *, target: str | None = None) -> list[Dataset]:
+def to_verify(c: Connection, *, target: str | None = None, standing: bool = False) -> list[Dataset]:
     """Active datasets with stores whose verdict does not stand, is ``failed``, or was made by an earlier revision of the checks.
 
-    Those that no sweep came to are first, then by how long ago one did, then by id.
+    Those that no sweep came to are first, then by how long ago one did, then by id. ``standing``: the other ones instead, whose
+    verdict is backed by a look at what stands at the target.
     """
     rows = c.execute(
         text(f"""
             SELECT d.* FROM datasets d LEFT JOIN sweeps w ON w.dataset_pk = d.pk
             WHERE d.active AND {HAS_ZARR} AND (CAST(:target AS text) IS NULL OR d.target = :target)
-              AND (NOT EXISTS (SELECT FROM {STANDING} v WHERE v.status <> 'failed') OR EXISTS (
+              AND :standing <> (NOT EXISTS (SELECT FROM {STANDING} v WHERE v.status <> 'failed') OR EXISTS (
                   SELECT FROM store_verdicts o WHERE o.dataset_pk = d.pk AND o.revision < :revision))
             ORDER BY w.attempted_at NULLS FIRST, d.dataset_id, d.target
         """),
-        {"target": target, "revision": VERIFY_REVISION},
+        {"target": target, "revision": VERIFY_REVISION, "standing": standing},
     )
     return [from_row(row) for row in rows]
 

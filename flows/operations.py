@@ -271,7 +271,7 @@ def set_standing(
     Raises
     ------
     Refused
-        It would be private where anybody can read it.
+        It would be private where anybody can read it, or is published in a folder.
     """
     if visibility not in (None, "public", "private"):
         raise Refused(f"--visibility is public or private, not {visibility!r}")
@@ -279,6 +279,12 @@ def set_standing(
         raise Refused(
             f"{dataset.dataset_id} at {dataset.target} can be read by anybody, so calling it private would hide nothing: remove what "
             f"is served with `zarrmill withdraw {dataset.dataset_id} --execute`, then register its source at a target that only you can read."
+        )
+    in_folder = not dataset.target.startswith("s3://")
+    if visibility == "private" and dataset.visibility == "public" and dataset.published is not None and in_folder:
+        raise Refused(
+            f"{dataset.dataset_id} is public, and what is published of it at {dataset.target} may be served to anybody: remove it with "
+            f"`zarrmill withdraw {dataset.dataset_id} --execute`, then call it private, or register its source at a target that only you can read."
         )
     with engine.begin() as c:
         done = datasets.set_standing(c, dataset=dataset, visibility=visibility, active=active)

@@ -16,7 +16,8 @@ class SweepRequest:
     target
         None: every target that is known.
     dataset_id
-        None: every dataset whose verdict does not stand.
+        None: every dataset whose verdict does not stand, or whose objects show that it should not. The bytes of the objects
+        of a dataset that is named are compared too.
     path
         One recording, by its path or its store's; needs ``dataset_id``.
     every
@@ -69,6 +70,8 @@ class DatasetSwept:
         The stores that were looked at, by path.
     verified, failed, unverifiable, unjudged
         Published stores by their verdict as it stands now.
+    as_left
+        Stores that were not compared with their source, because their verdict stands and their objects are as they were left.
     examples
         Of what does not hold, at most 20.
     """
@@ -82,4 +85,5 @@ class DatasetSwept:
     failed: int = 0
     unverifiable: int = 0
     unjudged: int = 0
+    as_left: int = 0
     examples: tuple[object, ...] = ()

@@ -13,44 +13,38 @@ from uuid import uuid4
 from contract.errors import Refused, ZarrmillError
 from contract.layout import dataset_prefix, events_key
 from contract.redact import redact
-from db import datasets, documents, leases, requests, store_verdicts, stores, verdicts
+from db import datasets, documents, leases, requests, store_objects, store_verdicts, stores, verdicts
 from flows.stop import StopSignal
 from flows.sweep_request import DatasetSwept, StoreSwept, SweepRequest
+from flows.verify_due import chosen_datasets, due_stores, standing_datasets, stands_as_left
 from infra.storage import open_target
 from tasks.convert.scratch import WorkerScratch
 from tasks.read.place import archive_place, target_place
 from tasks.sources import SourceAddress
-from tasks.verify.documents import Documents, check_documents, check_names
+from tasks.verify.documents import Documents, check_documents
+from tasks.verify.listing import check_listing
 from tasks.verify.objects import body_digest
 from tasks.verify.report import NoVerdict, Report
 from tasks.verify.sources import SourceChoice
-from tasks.verify.store import Surroundings, verify_store
+from tasks.verify.store import Surroundings, bytes_as_left, verify_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from sqlalchemy import Engine
 
     from db.datasets import Dataset
+    from db.store_objects import JudgedStore
     from infra.settings import Settings
     from tasks.verify.report import Found
 
-__all__ = ["answer_requests", "due_for_sweep", "verify_sweep"]
+__all__ = ["answer_requests", "verify_sweep"]
 
 _log = logging.getLogger("zarrmill.verify")
 _MOST_REQUESTS = 1000
+_HOLDS = frozenset({"verified", "unverifiable"})
 _REPLACED = "it was replaced, or a run holds the dataset"
-
-
-def due_for_sweep(settings: Settings, engine: Engine, request: SweepRequest) -> list[tuple[Dataset, list[str]]]:
-    """Each dataset that a sweep would look at, with the paths of the recordings whose stores it would."""
-    found = []
-    for dataset in _chosen(settings, engine, request):
-        with engine.connect() as c:
-            due = store_verdicts.stores_to_check(c, dataset=dataset, path=request.path, every=request.every)
-        found.append((dataset, [path for _, path in due]))
-    return found
 
 
 def verify_sweep(
@@ -63,7 +57,8 @@ def verify_sweep(
 ) -> tuple[DatasetSwept, ...]:
     """Compare stores with their sources and write verdicts; nothing else is written, at the target least of all.
 
-    Datasets whose verification was asked for come first, and are compared whole.
+    Datasets whose verification was asked for come first, and are compared whole. Datasets whose verdict stands come last: each
+    one's objects are listed, and it is compared when they are not as they were left, or when its turn has come again.
 
     As many stores are looked at side by side as ``ZARRMILL_VERIFY_WORKERS`` says. Whatever is wrong with a machine, a network
     or a source that does not answer gives no verdict: what was known before stands. When it is asked to stop, what is being
@@ -81,12 +76,22 @@ def verify_sweep(
     if request.dataset_id is None:
         swept += answer_requests(settings, engine, request, on_dataset=on_dataset, stop=stop)
     seen = {(one.target, one.dataset_id) for one in swept}
-    for dataset in _chosen(settings, engine, request):
+    for dataset in chosen_datasets(settings, engine, request):
         if stop.state != "go":
             break
         if (dataset.target, dataset.dataset_id) not in seen:
             swept.append(_sweep(settings, engine, dataset, request, stop))
             on_dataset(swept[-1])
+            seen.add((dataset.target, dataset.dataset_id))
+    if request.dataset_id is None and not request.every:
+        for dataset in standing_datasets(settings, engine, request):
+            if stop.state != "go":
+                break
+            if (dataset.target, dataset.dataset_id) not in seen:
+                found = _look_again(settings, engine, dataset, request, stop)
+                if found is not None:
+                    swept.append(found)
+                    on_dataset(found)
     return tuple(swept)
 
 
@@ -126,20 +131,26 @@ def answer_requests(
     return tuple(swept)
 
 
-def _chosen(settings: Settings, engine: Engine, request: SweepRequest) -> list[Dataset]:
-    url = None if request.target is None else open_target(request.target, settings).url
-    if request.dataset_id is None:
-        if request.path is not None:
-            raise Refused("A recording is named without its dataset: say which one.")
-        with engine.connect() as c:
-            if not request.every:
-                return verdicts.to_verify(c, target=url)
-            return [one for one in datasets.list_datasets(c, target=url) if one.active and one.published is not None]
+def _look_again(
+    settings: Settings, engine: Engine, dataset: Dataset, request: SweepRequest, stop: StopSignal
+) -> DatasetSwept | None:
+    """Look at a dataset whose verdict stands, by one listing of its objects, and compare it if anything is to be compared.
+
+    None when everything stands as it was left, or a run holds the dataset. An index or events.parquet that is another also counts.
+    """
     with engine.connect() as c:
-        dataset = datasets.find(c, dataset_id=request.dataset_id, target=url)
-    if dataset is None or dataset.published is None:
-        raise Refused(f"{request.dataset_id} is not published here: status lists what is.")
-    return [dataset]
+        if leases.is_live(c, dataset=dataset):
+            return None
+    try:
+        left = stands_as_left(settings, engine, dataset)
+    except (ZarrmillError, OSError) as error:
+        trouble = error.sentence if isinstance(error, ZarrmillError) else f"{type(error).__name__}: {error}"
+        return _conclude(engine, dataset, Report(dataset.dataset_id).found(), [], redact(trouble))
+    if not left or due_stores(settings, engine, dataset, request):
+        return _sweep(settings, engine, dataset, request, stop)
+    with engine.begin() as c:
+        verdicts.note_sweep(c, dataset=dataset, unjudged=0, trouble=None)
+    return None
 
 
 def _sweep(
@@ -150,8 +161,8 @@ def _sweep(
     trouble = None
     report = Report(dataset.dataset_id)
     try:
-        with _surroundings(settings, engine, dataset, request, report) as (around, scratch):
-            looked = _stores(settings, engine, around, scratch, request=request, stop=stop)
+        with _surroundings(settings, engine, dataset, request, report) as (around, scratch, changed):
+            looked = _stores(settings, engine, around, scratch, changed=changed, request=request, stop=stop)
     except Refused as error:
         if request.path is not None:
             raise
@@ -160,14 +171,16 @@ def _sweep(
         trouble = error.sentence
     except (NoVerdict, OSError) as error:
         trouble = redact(str(error) if isinstance(error, NoVerdict) else f"{type(error).__name__}: {error}")
-    return _conclude(engine, dataset, report.found(), looked, trouble)
+    swept = _conclude(engine, dataset, report.found(), looked, trouble)
+    # of a recording that was named nothing is said about the other ones
+    return swept if request.path is None else replace(swept, as_left=min(swept.as_left, int(not looked)))
 
 
 @contextmanager
 def _surroundings(
     settings: Settings, engine: Engine, dataset: Dataset, request: SweepRequest, report: Report
-) -> Iterator[tuple[Surroundings, WorkerScratch]]:
-    """The dataset's documents, its source and the scratch of this sweep, which is removed on every path."""
+) -> Iterator[tuple[Surroundings, WorkerScratch, list[JudgedStore]]]:
+    """The dataset's documents, its source, the scratch of this sweep, which is removed on every path, and stores that have changed."""
     target = open_target(dataset.target, settings)
     address = SourceAddress(
         url=dataset.source, commit=request.commit, annex=request.annex or dataset.annex, at=request.at
@@ -180,6 +193,7 @@ def _surroundings(
             raise NoVerdict("a run holds the dataset; it is compared when the run has ended")
         events_row = documents.find(c, target=target.url, key=events_key(dataset.dataset_id))
         known = stores.standing(c, dataset=dataset)
+        judged = store_objects.judged(c, dataset=dataset)
     with ExitStack() as stack:
         scratch = WorkerScratch(settings.scratch)
         stack.callback(scratch.close)
@@ -188,7 +202,7 @@ def _surroundings(
         if found.events_file is not None:
             stack.callback(found.events_file.close)
         entries = {} if found.index is None else {entry.zarr: entry for entry in found.index.stores}
-        check_names(target, dataset, known | entries.keys(), report)
+        changed = check_listing(target, dataset, known | entries.keys(), judged, report)
         place = target_place(target)
         if request.over_http:
             base = target.addresses(dataset.dataset_id).data_base
@@ -205,8 +219,10 @@ def _surroundings(
                 place=place,
                 seed=request.seed,
                 thorough=request.every,
+                by_bytes=request.dataset_id is not None,
             ),
             scratch,
+            [judged[zarr] for zarr in sorted(changed)],
         )
 
 
@@ -220,27 +236,30 @@ def _stores(
     around: Surroundings,
     scratch: WorkerScratch,
     *,
+    changed: Sequence[JudgedStore],
     request: SweepRequest,
     stop: StopSignal,
 ) -> list[StoreSwept]:
-    with engine.connect() as c:
-        due = store_verdicts.stores_to_check(c, dataset=around.dataset, path=request.path, every=request.every)
-    if request.path is not None and not due:
+    """The stores that are due or have changed, compared; of a dataset that was named also those whose bytes turn out to be others."""
+    due = dict(due_stores(settings, engine, around.dataset, request))
+    due |= {each.recording_id: each.path for each in changed if request.path in (None, each.path, each.zarr)}
+    looked_at = due
+    if around.by_bytes:
         with engine.connect() as c:
-            if not store_verdicts.stores_to_check(c, dataset=around.dataset, path=request.path, every=True):
-                raise Refused(f"{request.path} names no published recording of {around.dataset.dataset_id}.")
+            looked_at = dict(store_verdicts.stores_to_check(c, dataset=around.dataset, path=request.path, every=True))
 
     def one(recording_id: int, path: str) -> StoreSwept | None:
         if stop.state != "go":
             return None
         attempt = uuid4()
         try:
-            return _store(engine, around, recording_id, path, scratch.make(attempt) / "source")
+            folder = scratch.make(attempt) / "source"
+            return _store(engine, around, recording_id, path, folder, is_due=recording_id in due)
         finally:
             scratch.remove(attempt)
 
     with ThreadPoolExecutor(settings.verify_workers, thread_name_prefix="zarrmill-verify") as pool:
-        futures = [pool.submit(one, *store) for store in due]
+        futures = [pool.submit(one, *store) for store in looked_at.items()]
         try:
             done = [future.result() for future in as_completed(futures)]
         except BaseException:
@@ -250,12 +269,17 @@ def _stores(
     return sorted((swept for swept in done if swept is not None), key=lambda swept: swept.path)
 
 
-def _store(engine: Engine, around: Surroundings, recording_id: int, path: str, folder: Path) -> StoreSwept:
+def _store(
+    engine: Engine, around: Surroundings, recording_id: int, path: str, folder: Path, *, is_due: bool
+) -> StoreSwept | None:
+    """One store, compared; None for one that is not due and whose bytes are those that were left."""
     with engine.connect() as c:
         row = store_verdicts.served_store(c, dataset=around.dataset, recording_id=recording_id)
     if row is None:
         return StoreSwept(path=path, status=None, why="it is published no longer")
     try:
+        if not is_due and bytes_as_left(around, row):
+            return None
         judged = verify_store(around, row, folder)
     except NoVerdict as error:
         _log.warning("%s of %s has no verdict: %s", path, around.dataset.dataset_id, error)
@@ -322,5 +346,6 @@ def _conclude(
         failed=tally.failed,
         unverifiable=tally.unverifiable,
         unjudged=tally.unjudged,
+        as_left=0 if trouble else tally.verified + tally.unverifiable - sum(one.status in _HOLDS for one in looked),
         examples=examples,
     )

@@ -237,6 +237,11 @@ class Settings(RunningSettings, ServingSettings):
         description="Stores that a verify sweep compares with their source side by side.",
         examples=["2"],
     )
+    verify_again_days: Annotated[int, Field(ge=1, le=36500)] = Field(
+        default=30,
+        description="Days after which a store that has a verdict is compared whole again, a part of them in each sweep.",
+        examples=["30"],
+    )
 
     @model_validator(mode="after")
     def _together(self) -> Settings:

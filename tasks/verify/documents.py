@@ -1,21 +1,18 @@
-"""What a dataset serves beside its stores: its documents, and objects that nothing put there."""
+"""What a dataset serves beside its stores: its documents."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contract.documents import parse
 from contract.errors import Refused
 from contract.index import LocalIndex
-from contract.layout import dataset_prefix, events_key, index_key, manifest_key
+from contract.layout import index_key
 from contract.verification import Check
-from infra.storage.folder import FolderTarget
 from tasks.verify.events_file import EventsFile, fetch_events_file
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from db.dataset_values import Dataset
@@ -23,10 +20,7 @@ if TYPE_CHECKING:
     from infra.storage.protocol import Target
     from tasks.verify.report import Report
 
-__all__ = ["Documents", "check_documents", "check_names"]
-
-_STORE = ".zarr"
-_EXAMPLES = 20
+__all__ = ["Documents", "check_documents"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,45 +77,3 @@ def _index(target: Target, dataset: Dataset, report: Report) -> LocalIndex | Non
         own, wanted = getattr(index, name), getattr(dataset.facts, name)
         report.hold(Check.INDEX, own == wanted, f"index.json says {name} {own!r}, the dataset {wanted!r}")
     return index
-
-
-def check_names(target: Target, dataset: Dataset, known: Collection[str], report: Report) -> None:
-    """Look for objects that are neither a document nor part of one of the stores ``known`` by path. No object is read."""
-    prefix = dataset_prefix(dataset.dataset_id)
-    documents = {name(dataset.dataset_id).removeprefix(prefix) for name in (index_key, manifest_key, events_key)}
-    orphans: set[str] = set()
-    for name in _names(target, prefix):
-        if name in documents:
-            continue
-        store = _store_of(name)
-        if (store or name) not in known:
-            orphans.add(store or name)
-    report.checked += 1
-    for name in sorted(orphans)[:_EXAMPLES]:
-        report.fail(Check.OBJECT_FOREIGN, f"{name} stands below the dataset, and nothing names it")
-
-
-def _store_of(name: str) -> str | None:
-    segments = name.split("/")
-    for at, segment in enumerate(segments[:-1]):
-        if segment.endswith(_STORE):
-            return "/".join(segments[: at + 1])
-    return None
-
-
-def _names(target: Target, prefix: str) -> Iterator[str]:
-    if not isinstance(target, FolderTarget):
-        for key, _ in target.list_objects(prefix):
-            yield key.removeprefix(prefix)
-        return
-    top = target.root / prefix
-    for where, folders, names in os.walk(top, onerror=_raise):
-        inside = os.path.relpath(where, top)
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            if not name.startswith("."):
-                yield name if inside == "." else f"{inside}/{name}"
-
-
-def _raise(error: OSError) -> None:
-    raise error

@@ -11,6 +11,7 @@ import numpy as np
 
 from contract.errors import NotNow, PublishError, RecordingFailed, Refused, StorageError
 from contract.layout import ROOT_METADATA, store_key
+from infra.storage.protocol import StandingObject
 from tasks.sources.protocol import SourceChanged, is_absent_id
 from tasks.verify.channels import check_channels
 from tasks.verify.events import check_events, check_rows, events_of
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from tasks.verify.report import Found
     from tasks.verify.sources import SourceChoice
 
-__all__ = ["Judged", "Surroundings", "verify_store"]
+__all__ = ["Judged", "Surroundings", "bytes_as_left", "verify_store"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,8 @@ class Surroundings:
         Decides, with the store's path, which windows are compared.
     thorough
         Read every store whole, also one of which only the root has changed since it was verified.
+    by_bytes
+        Compare the objects' bytes also where the target tells their etags.
     """
 
     dataset: Dataset
@@ -73,6 +76,7 @@ class Surroundings:
     place: Place
     seed: int
     thorough: bool = False
+    by_bytes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +106,30 @@ def verify_store(around: Surroundings, row: ServedStoreRow, scratch: Path) -> Ju
         raise NoVerdict(f"it could not be read: {type(error).__name__}") from error
 
 
+def bytes_as_left(around: Surroundings, row: ServedStoreRow) -> bool:
+    """Whether the bytes of all objects are those that the conversion left; True where those are not known.
+
+    Raises
+    ------
+    NoVerdict
+        They could not be read.
+    """
+    try:
+        return (
+            not row.digests
+            or around.target.store_digests(store_key(around.dataset.dataset_id, row.zarr)) == row.digests
+        )
+    except (StorageError, OSError) as error:
+        raise NoVerdict("its objects could not be read") from error
+
+
 def _verify(around: Surroundings, row: ServedStoreRow, scratch: Path) -> Judged:
     report = Report(row.path)
     key = store_key(around.dataset.dataset_id, row.zarr)
     check_objects(around.target.list_store(key), row.digests, row.etags, report)
+    if around.by_bytes and row.etags is not None and not report.mismatches:
+        read = around.target.store_digests(key) or {}
+        check_objects({name: StandingObject(*one) for name, one in read.items()}, row.digests, None, report)
     served = ServedStore(around.place, key)
     try:
         judged = _compare(around, row, served, scratch, report)

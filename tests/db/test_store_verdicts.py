@@ -83,6 +83,24 @@ def test_a_verdict_stands_until_its_store_is_another(bench: Bench) -> None:
     assert (old.status, old.stands) == ("verified", False)
 
 
+def test_old_verdicts_come_up_again_a_part_at_a_time(bench: Bench) -> None:
+    bench.end(published(bench, "01", "02", "03"))
+    for name in ("02", "03", "01"):
+        assert keep(bench, row(bench, name))
+        bench.wait(hours=1)
+    assert due(bench, again_days=2) == []
+    assert row(bench, "02").proved_body is None, "what is compared although its verdict stands is compared whole"
+    bench.wait(days=2)
+    assert due(bench) == [], "a verdict does not fall by its age"
+    assert due(bench, again_days=3) == []
+    assert due(bench, again_days=2) == ["sub-02", "sub-03"], "one in two of three stores, rounded up: the oldest"
+    assert due(bench, again_days=1) == ["sub-01", "sub-02", "sub-03"]
+    assert keep(bench, row(bench, "02"))
+    assert due(bench, again_days=2) == ["sub-01", "sub-03"]
+    assert keep(bench, row(bench, "01"), "failed")
+    assert due(bench, again_days=2) == ["sub-01", "sub-03"], "what is due by itself takes nobody's turn"
+
+
 def test_what_is_being_replaced_is_not_judged(bench: Bench) -> None:
     run = published(bench, "01")
     store = row(bench, "01")

@@ -207,6 +207,17 @@ def test_what_anybody_can_read_cannot_be_called_private(press: Press) -> None:
     assert last(press.engine).parameters["visibility"] == "private"
 
 
+def test_what_is_published_in_a_folder_cannot_be_called_private(settings: Settings, press: Press) -> None:
+    troubled(press)
+    assert dataset_of(press).published is not None
+    with pytest.raises(Refused, match="zarrmill withdraw xx000001"):
+        operations.set_standing(press.engine, dataset_of(press), ANA, visibility="private")
+    assert dataset_of(press).visibility == "public"
+    assert operations.set_standing(press.engine, dataset_of(press), ANA, visibility="public").visibility == "public"
+    withdraw(settings, press.engine, dataset_of(press), ANA, execute=True)
+    assert operations.set_standing(press.engine, dataset_of(press), ANA, visibility="private").visibility == "private"
+
+
 def test_a_withdrawn_dataset_is_gone_and_its_history_stays(settings: Settings, press: Press) -> None:
     troubled(press)
     publish_catalog(press.engine, press.target)

@@ -50,6 +50,7 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
         "ZARRMILL_RECORDING_TIMEOUT_S": "1800.5",
         "ZARRMILL_STOP_GRACE_S": "25",
         "ZARRMILL_VERIFY_WORKERS": "3",
+        "ZARRMILL_VERIFY_AGAIN_DAYS": "7",
         "ZARRMILL_CALLBACK_URL": "https://api.example.org/ready",
         "ZARRMILL_CALLBACK_TOKEN": _SECRET,
         "ZARRMILL_DATASETS_AT_A_TIME": "5",
@@ -110,7 +111,7 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
     assert (settings.s3_concurrency, settings.s3_tries) == (4, 3)
     source = (settings.source_endpoint, settings.source_region, settings.source_anonymous)
     assert source == ("https://source.example.org", "eu-west-1", True)
-    assert (settings.keep_history_days, settings.verify_workers) == (30, 3)
+    assert (settings.keep_history_days, settings.verify_workers, settings.verify_again_days) == (30, 3, 7)
     assert (settings.listen, settings.redirect, settings.webhook_unknown) == ("10.0.0.5", "signed", "refuse")
     assert settings.cors_origins == "https://example.org,https://*.example.org"
     assert [(one.who, one.scope) for one in settings.operators()] == [("ada", "operate"), ("grafana", "read")]

@@ -62,10 +62,15 @@ def test_a_bucket_is_compared_by_range_and_trouble_gives_no_verdict(
     _database_away(engine, servers, s3, lambda: sweep(every=True))
     assert catalog() == "verified"
 
+    s3.proxy.forget()
+    assert verify_sweep(settings, engine, SweepRequest()) == (), "what stands is as it was left"
+    assert sum(s3.proxy.counts().values()) <= 3, "a listing and the index"
+
     (shard,) = [key for key in s3.keys(f"kept/{ID}/zarr/sub-02") if "/0/c/" in key]
     data = s3.get(shard)
     s3.put(shard, data[:100] + bytes([data[100] ^ 1]) + data[101:])
-    swept = sweep(every=True)
+    (swept,) = verify_sweep(settings, engine, SweepRequest())
+    assert [one.status for one in swept.stores] == ["failed"], "only the store whose etags are others is compared"
     assert (swept.status, swept.verified, swept.failed, catalog()) == ("failed", 1, 1, "failed")
     assert "object_differs" in {example["check"] for example in swept.examples}
     assert not list(settings.scratch.iterdir()), "scratch is empty on every path"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -20,12 +21,14 @@ from small_files import brainvision, tones
 from sqlalchemy import Engine, text
 
 from api.app import create_app
+from contract.errors import Refused
 from contract.layout import store_key
 from db import datasets, requests, verdicts
 from db.catalog import catalog_rows
 from db.store_verdicts import verdict_of
 from db.stores import pack_digests
 from flows.sweep_request import DatasetSwept, SweepRequest
+from flows.verify_due import due_for_sweep
 from flows.verify_requested import sweep
 from flows.verify_sweep import verify_sweep
 from infra.database import engine as make_engine
@@ -246,3 +249,62 @@ def test_a_dataset_that_somebody_asks_for_is_compared_whole(place: Place) -> Non
     assert ended is not None
     assert (ended.state, ended.error) == ("done", None)
     assert verify_sweep(place.settings, place.engine, SweepRequest()) == ()
+
+
+def overwrite(store: Path) -> None:
+    """Other bytes of the same length in a shard, with the time of its last write put back."""
+    shard = next(path for path in sorted(store.rglob("*")) if path.is_file() and "/0/c/" in str(path))
+    data, kept = shard.read_bytes(), shard.stat()
+    shard.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
+    os.utime(shard, ns=(kept.st_atime_ns, kept.st_mtime_ns))
+
+
+def test_a_standing_verdict_is_backed_by_a_look_at_the_objects(place: Place) -> None:
+    assert place.sweep(every=True).status == "verified"
+    assert verify_sweep(place.settings, place.engine, SweepRequest()) == (), "everything is as it was left"
+    overwrite(place.store(THIRD))
+    (place.store(SECOND) / "zarr.json").unlink()
+    (swept,) = verify_sweep(place.settings, place.engine, SweepRequest())
+    assert (swept.status, [one.path for one in swept.stores]) == ("failed", [f"{SECOND}.edf", f"{THIRD}.vhdr"])
+    assert {"object_differs", "object_missing"} <= {example["check"] for example in swept.examples}  # type: ignore[index]  # a mapping
+    assert (swept.as_left, place.catalog_status()) == (1, "failed")
+
+
+def test_what_no_listing_shows_is_found_when_the_dataset_is_named_or_its_turn_comes(place: Place) -> None:
+    def date(days: int) -> None:
+        with place.engine.begin() as c:
+            c.execute(
+                text("UPDATE store_verdicts SET verified_at = now() + make_interval(days => :days)"), {"days": days}
+            )
+
+    overwrite(place.store(THIRD))
+    date(1)  # later than the change, as if the bytes had rotted beneath the file system
+    assert verify_sweep(place.settings, place.engine, SweepRequest()) == ()
+    first = place.sweep(path=f"{FIRST}.edf")
+    assert (first.status, first.stores, first.as_left) == ("verified", (), 1), (
+        "only this recording's bytes were asked about"
+    )
+    named = place.sweep()
+    assert ([(one.path, one.status) for one in named.stores], named.as_left) == ([(f"{THIRD}.vhdr", "failed")], 2)
+    with place.engine.begin() as c:
+        c.execute(text("UPDATE store_verdicts SET status = 'verified', mismatches = 0"))
+        c.execute(text("DELETE FROM verdicts WHERE status = 'failed'"))
+    date(1)
+    settings = place.settings.model_copy(update={"verify_again_days": 1})
+    assert verify_sweep(settings, place.engine, SweepRequest()) == ()
+    date(-2)
+    (again,) = verify_sweep(settings, place.engine, SweepRequest())
+    assert [(one.path, one.whole) for one in again.stores] == [
+        (f"{FIRST}.edf", True),
+        (f"{SECOND}.edf", True),
+        (f"{THIRD}.vhdr", True),
+    ]
+    assert again.status == "failed"
+
+
+def test_a_recording_that_is_not_there_is_refused_before_anything_is_compared(place: Place) -> None:
+    request = SweepRequest(dataset_id=ID, path="nope")
+    with pytest.raises(Refused, match="nope names no published recording"):
+        due_for_sweep(place.settings, place.engine, request)
+    with pytest.raises(Refused, match="nope names no published recording"):
+        verify_sweep(place.settings, place.engine, request)
