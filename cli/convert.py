@@ -11,9 +11,9 @@ import typer
 from cli.called import program
 from cli.progress import open_progress
 from cli.runtime import prepare
-from cli.summary import exit_code, summary_lines, summary_object
+from cli.summary import summary_lines, summary_object
 from cli.wording import json_line
-from flows.request import Note, StageChanged, StopSignal
+from flows.request import Note, StageChanged, StopSignal, exit_code
 from flows.stop import listening
 
 if TYPE_CHECKING:

@@ -13,28 +13,11 @@ if TYPE_CHECKING:
 
     from flows.request import RunSummary
 
-__all__ = ["DEFAULT_TARGET", "coverage_line", "exit_code", "summary_lines", "summary_object"]
+__all__ = ["DEFAULT_TARGET", "coverage_line", "summary_lines", "summary_object"]
 
 DEFAULT_TARGET = "./served"
 _PATHS_SHOWN = 10
 _Code = TypeVar("_Code", FailureCode, PendingReason)
-_UNSERVED_CODE = 5
-_STOPPED_CODES = {"SIGINT": 130, "SIGTERM": 143}
-
-
-def exit_code(summary: RunSummary, *, strict: bool) -> int:
-    """What the command answers to the shell.
-
-    130 or 143 after a soft stop; 1 when what is served is not what the state says; 5 when no machine took what was due; 3 with ``strict`` and anything
-    failed or pending; else 0.
-    """
-    if summary.stopped is not None:
-        return _STOPPED_CODES[summary.stopped]
-    if not summary.published:
-        return 1
-    if summary.unserved is not None:
-        return _UNSERVED_CODE
-    return 3 if strict and (summary.failures or summary.pending) else 0
 
 
 def coverage_line(discovered: int, stores: int, failures: int, pending: int) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import text
 
+from db import requests
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -67,10 +69,13 @@ def ask(c: Connection, *, worker: str, grace_s: float, why: str | None = None) -
 
 
 def undo(c: Connection, *, worker: str | None = None) -> int:
-    """How many drains were ended: that of ``worker``, or all of them."""
-    return c.execute(
+    """How many drains were ended: that of ``worker``, or all of them. What no machine took may then be started at once."""
+    ended = c.execute(
         text("DELETE FROM drains WHERE CAST(:worker AS text) IS NULL OR worker = :worker"), {"worker": worker}
     ).rowcount
+    if ended:
+        requests.unserved_are_due(c)
+    return ended
 
 
 def current(c: Connection) -> list[Drain]:

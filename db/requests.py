@@ -41,6 +41,8 @@ __all__ = [
     "refuse",
     "settle",
     "start",
+    "unserved_are_due",
+    "wait_again",
 ]
 
 RequestMode = Literal["auto", "retry-pending", "full", "verify"]
@@ -58,6 +60,8 @@ _STRONGER = f"CASE WHEN {_RANK.format('{a}.mode')} >= {_RANK.format('{b}.mode')}
 _UNION = "ARRAY(SELECT DISTINCT unnest({a}.rebuild_on || {b}.rebuild_on) ORDER BY 1)"
 _LOST_AFTER = "10 minutes"  # past the lease: whoever takes the dataset over before that gives the request back itself
 _VERIFY_LASTS = "6 hours"
+_UNSERVED_WAITS = "10 minutes"
+_OF_RUN = "run_id = CAST(:run AS uuid)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +137,8 @@ _ASK = text(f"""
             commit = COALESCE(excluded.commit, standing.commit),
             rebuild_on = {_UNION.format(a="standing", b="excluded")},
             version = COALESCE(excluded.version, standing.version),
-            coalesced = standing.coalesced + 1
+            coalesced = standing.coalesced + 1,
+            start_after = CASE WHEN excluded.why <> 'requested' THEN standing.start_after END
         RETURNING *
     )
     {_SELECT.format("q").replace("SELECT q.*", "SELECT q.*, (q.mode, q.commit, q.rebuild_on) IS DISTINCT FROM (f.mode, f.commit, f.rebuild_on) AS widened, f.commit AS former_commit")}
@@ -218,6 +223,8 @@ def listed(
 def next_due(c: Connection, *, work: Work = "convert", limit: int = 20) -> list[Request]:
     """Waiting requests that may be started now: not paused, of active datasets that no run holds.
 
+    One that no machine took waits some minutes, and while every worker is drained.
+
     What somebody asked for comes before what is new, that before retries, and a new engine last; then the first asked first.
     """
     rows = c.execute(
@@ -225,6 +232,7 @@ def next_due(c: Connection, *, work: Work = "convert", limit: int = 20) -> list[
             _SELECT.format("requests")
             + """
             WHERE q.state = 'waiting' AND q.work = :work AND d.active
+              AND (q.start_after IS NULL OR (q.start_after <= zarrmill_now() AND NOT EXISTS (SELECT FROM drains WHERE worker = '*')))
               AND NOT EXISTS (SELECT FROM pauses p WHERE p.dataset_pk IS NULL OR p.dataset_pk = q.dataset_pk)
               AND NOT EXISTS (SELECT FROM requests o WHERE o.dataset_pk = q.dataset_pk AND o.work = q.work AND o.state = 'running')
               AND (q.work <> 'convert' OR NOT EXISTS (
@@ -330,21 +338,39 @@ _GIVE_BACK = f"""
             commit = COALESCE(w.commit, b.commit), coalesced = w.coalesced + 1
         FROM back b WHERE w.dataset_pk = b.dataset_pk AND w.work = b.work AND w.state = 'waiting' RETURNING b.pk
     ), told AS (
-        SELECT b.pk, b.lost_runs >= 4 AS spent, b.lost_runs >= 4 OR EXISTS (SELECT FROM widened w WHERE w.pk = b.pk) AS ended FROM back b
+        SELECT b.pk, s.spent, s.spent OR EXISTS (SELECT FROM widened w WHERE w.pk = b.pk) AS ended
+        FROM back b CROSS JOIN LATERAL (SELECT b.lost_runs + :lost > 4 AND :lost > 0 AS spent) s
     )
     UPDATE requests q
-    SET state = CASE WHEN t.ended THEN 'failed' ELSE 'waiting' END, lost_runs = q.lost_runs + 1,
+    SET state = CASE WHEN t.ended THEN 'failed' ELSE 'waiting' END, lost_runs = q.lost_runs + :lost,
+        start_after = CASE WHEN :unserved THEN zarrmill_now() + interval '{_UNSERVED_WAITS}' END,
         run_id = CASE WHEN t.ended THEN q.run_id END, started_at = CASE WHEN t.ended THEN q.started_at END,
         ended_at = CASE WHEN t.ended THEN zarrmill_now() END,
         error = CASE WHEN t.spent THEN 'Five runs that took it up were never heard of again.'
-                     WHEN t.ended THEN 'Its run was never heard of again; a later request stands for it.' END
+                     WHEN t.ended THEN 'Its run ' || CASE WHEN :lost > 0 THEN 'was never heard of again' ELSE 'ended before its work' END
+                               || '; a later request stands for it.' END
     FROM told t WHERE q.pk = t.pk RETURNING q.dataset_pk, q.version, t.spent
 """
 
 
 def give_back(c: Connection, *, run_id: UUID) -> int:
     """Running → waiting, of a run that is lost: how many. One that lost five runs has failed and backs the dataset off."""
-    return _back(c, "run_id = CAST(:run AS uuid)", {"run": run_id})
+    return _back(c, _OF_RUN, {"run": run_id})
+
+
+def wait_again(c: Connection, *, run: Run, unserved: bool) -> bool:
+    """Running → waiting, uncounted: its run ended before its work. False when the run had taken none up.
+
+    ``unserved``: no machine took what was due, so it waits some minutes, or until a drain is undone.
+    """
+    return _back(c, _OF_RUN, {"run": run.id}, lost=0, unserved=unserved) > 0
+
+
+def unserved_are_due(c: Connection) -> int:
+    """Let what no machine took be started at once, now that one may take work again: how many."""
+    return c.execute(
+        text("UPDATE requests SET start_after = NULL WHERE state = 'waiting' AND start_after IS NOT NULL")
+    ).rowcount
 
 
 def recover(c: Connection) -> int:
@@ -358,8 +384,8 @@ def recover(c: Connection) -> int:
     )
 
 
-def _back(c: Connection, which: str, values: dict[str, Any]) -> int:
-    rows = c.execute(text(_GIVE_BACK.format(which=which)), values).all()
+def _back(c: Connection, which: str, values: dict[str, Any], *, lost: int = 1, unserved: bool = False) -> int:
+    rows = c.execute(text(_GIVE_BACK.format(which=which)), values | {"lost": lost, "unserved": unserved}).all()
     for row in rows:
         if row.spent:
             policies.trouble(c, dataset_pk=row.dataset_pk, version=row.version)

@@ -62,6 +62,7 @@ class Request(Base):
     coalesced: Mapped[int] = mapped_column(Integer, server_default=text("0"))
     lost_runs: Mapped[int] = mapped_column(Integer, server_default=text("0"))
     error: Mapped[str | None]
+    start_after: Mapped[datetime | None]
 
 
 class FlowRun(Base):

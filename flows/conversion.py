@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from flows.request import ProgressEvent, RunSummary
     from flows.session import Session
+    from flows.trigger import LeftBecause
     from tasks.convert.order import AttemptReport
     from tasks.plan.planned import PlannedRecording
     from tasks.publish.dataset import Published
@@ -328,9 +329,25 @@ def _end(session: Session, tally: Tally, published: Published) -> None:
     with session.engine.begin() as c:
         enqueue(c, run=session.run, body=ready_body(session.dataset, published, report))
         runs.finish(c, run=session.run, state=state, counts=counts)
-        settle_run(c, run=session.run, rebuilt=session.request.rebuild_on, stopped=state == "cancelled")
+        settle_run(
+            c,
+            run=session.run,
+            rebuilt=session.request.rebuild_on,
+            stopped=state == "cancelled",
+            left=_left(session, tally),
+        )
     session.ended = True
     _trim(session)
+
+
+def _left(session: Session, tally: Tally) -> LeftBecause | None:
+    """Why the run ended before its work; None when it tried everything, or nobody wants the rest."""
+    tried = len(tally.converted) + len(tally.copied) + len(tally.unsuccessful)
+    if tried >= len(session.plan.of(PlannedAction.CONVERT)):
+        return None
+    if session.stop.state != "go":
+        return "stopped" if session.stop.goes_on_later else None
+    return None if tally.gave_up is None else "unserved"
 
 
 def _trim(session: Session) -> None:

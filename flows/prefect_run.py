@@ -140,7 +140,7 @@ def _watch(session: Session, run_id: str, left: threading.Event) -> None:
                 continue
             if state is not None and state.is_cancelling():
                 log.info("the flow run was cancelled; finishing")
-                session.stop.request("SIGTERM")
+                session.stop.cancel()
                 return
 
 

@@ -34,10 +34,13 @@ __all__ = [
     "Started",
     "StopKind",
     "StopSignal",
+    "exit_code",
 ]
 
 Mode = Literal["auto", "full", "retry-pending"]
 MODES: tuple[Mode, ...] = ("auto", "full", "retry-pending")
+_UNSERVED_CODE = 5
+_STOPPED_CODES = {"SIGINT": 130, "SIGTERM": 143}
 DEFAULT_PRIORITY = 10
 """Weight of a run that says nothing about it, of 1 to 100."""
 REBUILD_COLUMNS = ("options", "engine", "biosigio")
@@ -270,3 +273,18 @@ class RunSummary:
     seconds: float
     stopped: StopKind | None = None
     unserved: str | None = None
+
+
+def exit_code(summary: RunSummary, *, strict: bool = False) -> int:
+    """What the process of a run answers to whoever started it.
+
+    130 or 143 after a soft stop; 1 when what is served is not what the state says; 5 when no machine took what was due; 3 with ``strict`` and anything
+    failed or pending; else 0.
+    """
+    if summary.stopped is not None:
+        return _STOPPED_CODES[summary.stopped]
+    if not summary.published:
+        return 1
+    if summary.unserved is not None:
+        return _UNSERVED_CODE
+    return 3 if strict and (summary.failures or summary.pending) else 0

@@ -18,7 +18,7 @@ from flows.database_gone import ending_without_database
 from flows.preview import opened_database
 from flows.reconvert import Recorded, reconvert
 from flows.refused import tell_refused
-from flows.request import Note, Published, RecordingEnded, StageChanged, Started, StopSignal
+from flows.request import Note, Published, RecordingEnded, StageChanged, Started, StopSignal, exit_code
 from flows.stop import listening
 from flows.trigger import refuse_request, run_request
 from infra.children import being_child
@@ -99,7 +99,7 @@ def _carry_out(settings: Settings, engine: Engine, request: Request, dataset: Da
         summary.failures,
         summary.pending,
     )
-    return 0
+    return exit_code(summary)
 
 
 def _last_run(c: Connection, dataset: Dataset) -> int:

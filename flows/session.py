@@ -223,7 +223,9 @@ def _end_badly(opening: Opening, dataset: Dataset, run: Run, error: BaseExceptio
             datasets.note_failed(c, run=run, errors=0, error=sentence)
             enqueue(c, run=run, body=failed_body(dataset, report, error))
             runs.finish(c, run=run, state="failed", error=sentence)
-            end_without_publishing(c, run=run, error=sentence, counts=isinstance(error, Exception))
+            end_without_publishing(
+                c, run=run, error=sentence, counts=isinstance(error, Exception), stopped=opening.stop.goes_on_later
+            )
     except (SQLAlchemyError, ZarrmillError) as another:
         _cannot("note the end of run %d: %s", run, another)
 

@@ -26,12 +26,23 @@ class StopSignal:
     def __init__(self) -> None:
         self._kinds: list[StopKind] = []
         self._asked = threading.Event()
+        self._cancelled = False
 
     def request(self, kind: StopKind) -> None:
         """Ask to stop; the second time, to stop at once."""
         # list.append is atomic. A lock here could be held by the very thread that the signal interrupts.
         self._kinds.append(kind)
         self._asked.set()
+
+    def cancel(self) -> None:
+        """Ask to stop because what the run was asked for is not wanted any more."""
+        self._cancelled = True
+        self.request("SIGTERM")
+
+    @property
+    def goes_on_later(self) -> bool:
+        """Whether the run was asked to stop, and what it leaves is still wanted."""
+        return bool(self._kinds) and not self._cancelled
 
     @property
     def state(self) -> StopState:

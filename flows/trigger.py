@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from contract.errors import Refused
 from db import datasets, policies, requests
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from infra.settings import Settings
 
 __all__ = [
+    "LeftBecause",
     "claim_for_run",
     "end_without_publishing",
     "known_dataset",
@@ -33,6 +34,8 @@ __all__ = [
     "trigger",
 ]
 
+LeftBecause = Literal["stopped", "unserved"]
+"""Why a run left work that is still wanted: it was asked to stop, or no machine took what was due."""
 _COMMIT: Final = re.compile(r"[A-Za-z0-9][\w./+~^@{}-]{0,199}")
 
 
@@ -125,12 +128,18 @@ def claim_for_run(c: Connection, *, run: Run, commits: Collection[str | None]) -
     return requests.claim(c, run=run, commits=[commit for commit in commits if commit])
 
 
-def settle_run(c: Connection, *, run: Run, rebuilt: Collection[str], stopped: bool) -> None:
+def settle_run(
+    c: Connection, *, run: Run, rebuilt: Collection[str], stopped: bool, left: LeftBecause | None = None
+) -> None:
     """Move policy and request of a run that published, in the transaction that ends it.
+
+    ``left`` says why it ended before its work: then its request waits again, and nothing else moves.
 
     A run that was stopped early brought nothing to the present converter: its stamp stays, and what it left is due soon. So is
     what a comparison of objects found damaged.
     """
+    if left is not None and requests.wait_again(c, run=run, unserved=left == "unserved"):
+        return
     ended = requests.end_of_run(c, run=run)
     if run.mode == "reconcile":
         policies.settle(c, dataset_pk=run.dataset_pk, versions=run.versions, rebuilt=None, run=run)
@@ -146,8 +155,13 @@ def settle_run(c: Connection, *, run: Run, rebuilt: Collection[str], stopped: bo
     )
 
 
-def end_without_publishing(c: Connection, *, run: Run, error: str, counts: bool) -> None:
-    """Move policy and request of a run that published nothing; ``counts``: it is trouble, and not somebody's wish."""
+def end_without_publishing(c: Connection, *, run: Run, error: str, counts: bool, stopped: bool = False) -> None:
+    """Move policy and request of a run that published nothing; ``counts``: it is trouble, and not somebody's wish.
+
+    Of one that was asked to stop, and is still wanted, the request waits again.
+    """
+    if stopped and requests.wait_again(c, run=run, unserved=False):
+        return
     ended = requests.end_of_run(c, run=run, error=error)
     if counts and run.mode in MODES:
         policies.trouble(c, dataset_pk=run.dataset_pk, version=ended.version if ended else None)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from cli.progress import JsonProgress, LiveProgress, PlainProgress, ending, event_object
-from cli.summary import coverage_line, exit_code, summary_lines, summary_object
+from cli.summary import coverage_line, summary_lines, summary_object
 from cli.tally import Tally
 from cli.wording import bounded, duration, in_order, json_line, plural, whole_seconds
 from contract.codes import FailureCode, PendingReason
@@ -27,6 +27,7 @@ from flows.request import (
     RunSummary,
     StageChanged,
     Started,
+    exit_code,
 )
 from tasks.convert.order import AttemptReport
 

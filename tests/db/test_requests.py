@@ -11,7 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 from state_bench import VERSIONS, Bench
 
-from db import datasets, leases, pauses, policies, requests
+from db import datasets, drains, leases, pauses, policies, requests
 from db.leases import Owner
 from db.requests import Asked, Request, RequestMode
 
@@ -233,3 +233,65 @@ def test_work_without_a_run_begins_and_ends(bench: Bench) -> None:
     assert ended is not None
     assert refused is not None
     assert (ended.state, refused.state, newest) == ("failed", "refused", refused)
+
+
+def due(bench: Bench) -> list[int]:
+    with bench.begin() as c:
+        return [one.pk for one in requests.next_due(c, limit=1000) if one.dataset_pk == bench.dataset.pk]
+
+
+def ended_early(bench: Bench, *, unserved: bool) -> int:
+    """A request whose run ended before its work; its number."""
+    asked = ask(bench, "full").request.pk
+    run, _ = start(bench, "full")
+    with bench.begin() as c:
+        assert requests.wait_again(c, run=run, unserved=unserved)  # type: ignore[arg-type]  # a run
+        leases.release(c, run=run)  # type: ignore[arg-type]  # a run, as start gives it
+    (now,) = standing(bench)
+    assert (now.pk, now.state, now.mode, now.lost_runs, now.run_id) == (asked, "waiting", "full", 0, None)
+    return asked
+
+
+def test_what_was_stopped_waits_again_uncounted_and_is_due_at_once(bench: Bench) -> None:
+    for _ in range(6):
+        pk = ended_early(bench, unserved=False)
+        assert due(bench) == [pk]
+
+
+def test_what_no_machine_took_is_due_after_minutes_but_not_while_all_is_drained(bench: Bench) -> None:
+    pk = ended_early(bench, unserved=True)
+    assert due(bench) == []
+    bench.wait(minutes=11)
+    assert due(bench) == [pk]
+    with bench.begin() as c:
+        drains.ask(c, worker=drains.EVERY_WORKER, grace_s=0)
+    try:
+        assert due(bench) == []
+    finally:
+        with bench.begin() as c:
+            drains.undo(c, worker=drains.EVERY_WORKER)
+    assert due(bench) == [pk]
+
+
+@pytest.mark.parametrize("again", ["undo", "trigger"])
+def test_what_no_machine_took_is_due_at_once_when_a_drain_ends_or_somebody_asks(bench: Bench, again: str) -> None:
+    with bench.begin() as c:
+        drains.ask(c, worker="node7", grace_s=0)
+    pk = ended_early(bench, unserved=True)
+    assert due(bench) == []
+    if again == "undo":
+        with bench.begin() as c:
+            drains.undo(c)
+    else:
+        assert ask(bench).request.pk == pk
+    assert due(bench) == [pk]
+
+
+def test_a_later_request_stands_for_one_that_ended_early(bench: Bench) -> None:
+    ask(bench, "full")
+    run, _ = start(bench, "full")
+    later = ask(bench, "auto").request.pk
+    with bench.begin() as c:
+        assert requests.wait_again(c, run=run, unserved=False)  # type: ignore[arg-type]  # a run
+    (now,) = standing(bench)
+    assert (now.pk, now.mode) == (later, "full")

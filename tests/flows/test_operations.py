@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from press import Press
@@ -22,9 +23,9 @@ from db.requeue import Chosen
 from db.standings import Outlook
 from flows import operations, trigger
 from flows.operations import Operator
-from flows.reconvert import reconvert
+from flows.reconvert import Recorded, reconvert
 from flows.registration import register_source
-from flows.request import ReconvertRequest, StopSignal
+from flows.request import ProgressEvent, ReconvertRequest, Started, StopSignal, exit_code
 from flows.standing import check_standing
 from flows.survey import current_versions
 from flows.withdraw import withdraw
@@ -288,3 +289,79 @@ def test_a_private_dataset_is_not_published_where_anybody_can_read(
     assert s3.plain.list_objects_v2(Bucket=s3.name).get("Contents", []) == []
     with engine.connect() as c:
         assert c.scalar(text("SELECT count(*) FROM runs")) == 0
+
+
+def begun(press: Press) -> None:
+    """A run that took up a request, and converted one recording of two."""
+    with press.begin() as c:
+        requests.ask(c, dataset_pk=press.dataset.pk, mode="full", asked_by="ana")
+    run = press.plan("01", "02")
+    with press.begin() as c:
+        c.execute(text("UPDATE runs SET mode = 'full' WHERE id = :run"), {"run": run.id})
+        assert trigger.claim_for_run(c, run=replace(run, mode="full"), commits=()) is not None
+    press.convert("01")
+
+
+ENDS = {
+    "stopped": (lambda c, run: trigger.settle_run(c, run=run, rebuilt=(), stopped=True, left="stopped"), True),
+    "stopped in trouble": (
+        lambda c, run: trigger.end_without_publishing(c, run=run, error="gone", counts=True, stopped=True),
+        True,
+    ),
+    "unserved": (lambda c, run: trigger.settle_run(c, run=run, rebuilt=(), stopped=False, left="unserved"), False),
+}
+
+
+@pytest.mark.parametrize(("end", "at_once"), ENDS.values(), ids=ENDS)
+def test_a_run_that_ended_before_its_work_leaves_its_request_and_no_policy(
+    press: Press, end: Any, at_once: bool
+) -> None:
+    begun(press)
+    assert press.run is not None
+    press.publish()
+    with press.begin() as c:
+        before = policies.find(c, dataset=press.dataset)
+        end(c, press.run)
+    press.end(press.run)
+    press.run = None
+    with press.begin() as c:
+        assert policies.find(c, dataset=press.dataset) == before
+        (standing,) = requests.listed(c)
+        assert (standing.state, standing.mode, standing.lost_runs) == ("waiting", "full", 0)
+        assert bool(requests.next_due(c)) == at_once
+
+
+def test_only_a_cancelled_run_is_not_gone_on_with() -> None:
+    asked, cancelled = StopSignal(), StopSignal()
+    assert not asked.goes_on_later
+    asked.request("SIGTERM")
+    cancelled.cancel()
+    assert (asked.goes_on_later, asked.kind) == (True, "SIGTERM")
+    assert (cancelled.goes_on_later, cancelled.kind, cancelled.state) == (False, "SIGTERM", "finish")
+
+
+def test_a_run_that_is_stopped_before_its_work_lets_its_request_wait(
+    home: Path, database_url: str, engine: Engine, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    write_root(source)
+    write_recording(source, "01")
+    # no scheduler is asked for anything before the run converts
+    settings = Settings(home=home, database_url=database_url)
+    asked = ReconvertRequest(source=str(source), target=str(tmp_path / "served"), dataset_id="xx000001")
+    register_source(settings, engine, asked, ANA)
+    with engine.begin() as c:
+        (dataset,) = datasets.list_datasets(c)
+        pk = requests.ask(c, dataset_pk=dataset.pk, mode="auto", asked_by="ana").request.pk
+    stop = StopSignal()
+
+    def tell(event: ProgressEvent) -> None:
+        if isinstance(event, Started):
+            stop.request("SIGTERM")
+
+    summary = reconvert(settings, asked, tell, stop, recorded=Recorded(api_url=None))
+    assert (summary.stopped, exit_code(summary)) == ("SIGTERM", 143)
+    with engine.connect() as c:
+        assert [(one.pk, one.state) for one in requests.listed(c)] == [(pk, "waiting")]
+        assert [one.pk for one in requests.next_due(c)] == [pk]
+        assert policies.find(c, dataset=dataset).state == "clean"
