@@ -87,25 +87,32 @@ def show_status(dataset_id: str | None, *, target: str, as_json: bool, verbose: 
     url = target_url(target, settings)
     found: list[DatasetStatus] = []
     drained: list[Drain] = []
+    reported: list[tuple[str, str]] = []
     if has_state(settings):
         from db import drains
+        from db.received import reported_alone
 
         with reading(settings) as connection:
             found = look(connection, target=url, dataset_id=dataset_id)
             drained = drains.current(connection)
-    if dataset_id is not None and not found:
+            reported = [one for one in reported_alone(connection, target=url) if dataset_id in (None, one[0])]
+    if dataset_id is not None and not found and not reported:
         raise unknown(dataset_id, url)
     if as_json:
         shown = [status_object(each) for each in found]
-        typer.echo(json_line({"target": url, "datasets": shown, "drains": [jsonable(each) for each in drained]}))
+        others = [{"dataset_id": one, "status": status} for one, status in reported]
+        drains_shown = [jsonable(each) for each in drained]
+        typer.echo(json_line({"target": url, "datasets": shown, "reported": others, "drains": drains_shown}))
         return
     for each_drain in drained:
         typer.echo(drain_line(each_drain))
-    if not found:
+    if not found and not reported:
         typer.echo(_nothing_known(url))
     for each in found:
         for line in status_lines(each, whole=dataset_id is not None):
             typer.echo(line)
+    for one, status in reported:
+        typer.echo(f"{one}  {status}, as another converter reported it; not registered here")
 
 
 def _nothing_known(url: str) -> str:
@@ -218,16 +225,28 @@ def _paths(groups: Mapping[_Word, Sequence[RecordingState]]) -> dict[str, list[s
     return {word.value: [state.path for state in states] for word, states in groups.items()}
 
 
+def _standing(status: DatasetStatus) -> str:
+    """Its status in words, and what keeps it from being served to everybody."""
+    dataset = status.dataset
+    taken_over = bool(status.runs) and status.runs[0].run.mode == "adopt"
+    standing = dataset.status or ("taken over, still as it was served" if taken_over else "not published yet")
+    if dataset.withdrawn_at is not None:
+        standing = f"withdrawn on {utc_stamp(dataset.withdrawn_at)}"
+    elif not dataset.active:
+        standing += ", inactive: it takes no part"
+    if dataset.visibility == "private":
+        standing += ", private"
+    return standing
+
+
 def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
     """One dataset's status for people; ``whole`` with its runs and the paths of what failed or waits."""
     dataset, counts = status.dataset, status.coverage
-    taken_over = bool(status.runs) and status.runs[0].run.mode == "adopt"
-    standing = dataset.status or ("taken over, still as it was served" if taken_over else "not published yet")
     now = ", converting now" if dataset.converting else ""
     if status.interrupted:
         now = ", its run was interrupted; the next convert goes on"
     name = f"  {dataset.facts.name}" if dataset.facts.name else ""
-    yield f"{dataset.dataset_id}  {standing}{now}{name}"
+    yield f"{dataset.dataset_id}  {_standing(status)}{now}{name}"
     yield f"  {coverage_line(counts.discovered, counts.stores, counts.failures, counts.pending)}"
     if not whole:
         return

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-__all__ = ["Report", "note_report"]
+__all__ = ["Report", "note_report", "reported_alone"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,3 +90,16 @@ def note_report(c: Connection, *, target: str, report: Report, register: bool) -
         "pool_breaks": report.pool_breaks,
     }
     return c.execute(statement, values).rowcount == 1
+
+
+def reported_alone(c: Connection, *, target: str) -> list[tuple[str, str]]:
+    """Id and status of every dataset at a target that only other converters reported, by id."""
+    rows = c.execute(
+        text("""
+            SELECT dataset_id, zarr_status FROM received r WHERE target = :target
+              AND NOT EXISTS (SELECT FROM datasets d WHERE d.target = r.target AND d.dataset_id = r.dataset_id)
+            ORDER BY dataset_id
+        """),
+        {"target": target},
+    )
+    return [(row.dataset_id, row.zarr_status) for row in rows]

@@ -73,6 +73,7 @@ def reconvert(
     began = time.monotonic()
     with opened_database(settings) as (engine, url):
         surveyed = survey(settings, engine, request)
+        _refuse_empty(surveyed)
         check_standing(surveyed.choice.registered, is_open=request.public)
         if request.public:
             surveyed = _opened(engine, surveyed)
@@ -95,6 +96,13 @@ def reconvert(
         with hold(opening) as session:
             summary = _with_servers(session, url, recorded)
     return replace(summary, seconds=time.monotonic() - began)
+
+
+def _refuse_empty(surveyed: Survey) -> None:
+    """Refuse to publish an index of nothing for a dataset that has published none; one whose recordings went is brought up to date."""
+    registered = surveyed.choice.registered
+    if not surveyed.discovery.recordings and (registered is None or registered.published is None):
+        raise Refused(f"SOURCE {surveyed.source.url} holds no recording, so there is nothing to serve.")
 
 
 def _opened(engine: Engine, surveyed: Survey) -> Survey:

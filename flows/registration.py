@@ -12,6 +12,7 @@ from flows.operations import set_standing
 from flows.request import ReconvertRequest
 from flows.survey import survey
 from infra.storage import open_target
+from tasks.bids.dataset_facts import check_description
 from tasks.upstream import checked_base, list_upstream
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Imported", "Registered", "import_catalog", "register_source"]
 
-_EXAMPLES = 5
+_EMPTY = "no recording was found in it, so there is nothing to serve: a run is refused until there is one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +85,11 @@ def register_source(
     Raises
     ------
     Refused
-        The source, the target or the id cannot be used.
+        The source, its dataset_description.json, the target or the id cannot be used.
     """
     base = None if upstream is None else checked_base(upstream)
     surveyed = survey(settings, engine, request)
+    check_description(surveyed.source)
     with engine.begin() as c:
         dataset = datasets.register(
             c,
@@ -115,7 +117,7 @@ def register_source(
         dataset=dataset,
         is_new=surveyed.choice.registered is None,
         discovered=len(surveyed.discovery.recordings),
-        notes=surveyed.notes,
+        notes=surveyed.notes if surveyed.discovery.recordings else (_EMPTY, *surveyed.notes),
     )
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from contract.errors import Refused
 from db.datasets import DatasetFacts
 from tasks.bids.json_sidecar import JsonSidecar, parse_json
 from tasks.bids.tsv import parse_tsv
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from tasks.bids.recording import Discovery
     from tasks.sources.protocol import Source
 
-__all__ = ["DescribedDataset", "compose_citation", "dataset_facts", "normalised_doi"]
+__all__ = ["DescribedDataset", "check_description", "compose_citation", "dataset_facts", "normalised_doi"]
 
 _DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?(10\.[0-9]{4,9}/\S+)", re.IGNORECASE)
 
@@ -61,6 +62,25 @@ def dataset_facts(source: Source, discovery: Discovery, *, archive_name: str) ->
     return DescribedDataset(
         facts=facts, authors=authors, bids_version=_text(description.get("BIDSVersion")), notes=(*notes, *more)
     )
+
+
+def check_description(source: Source) -> None:
+    """Refuse a dataset whose dataset_description.json holds no JSON object. One that is not there, or not here, is let pass.
+
+    Raises
+    ------
+    Refused
+        The sentence names the file.
+    """
+    file = "dataset_description.json"
+    if file not in source.tree():
+        return
+    try:
+        sidecar = parse_json(source.read(file))
+    except OSError:
+        return  # annexed content that is elsewhere; discovery leaves a note
+    if not sidecar.readable:
+        raise Refused(f"{file} of SOURCE {source.url} cannot be used: {'; '.join(sidecar.notes)}. Mend it.")
 
 
 def normalised_doi(text: str | None) -> str | None:

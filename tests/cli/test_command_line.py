@@ -248,7 +248,12 @@ def test_how_often_a_part_was_started_again_is_told_in_words(restarts: int, told
 def test_status_and_why_of_a_fresh_home_start_no_server(home: Path, tmp_path: Path) -> None:
     there = ["--to", str(tmp_path / "served")]
     as_json = CliRunner().invoke(app, ["status", *there, "--json"])
-    assert json.loads(as_json.stdout) == {"target": str(tmp_path / "served"), "datasets": [], "drains": []}
+    assert json.loads(as_json.stdout) == {
+        "target": str(tmp_path / "served"),
+        "datasets": [],
+        "reported": [],
+        "drains": [],
+    }
     done = zarrmill("why", "xx000001", "a.edf", *there, home=home)
     assert done.returncode == 2
     assert done.stderr.startswith("zarrmill: xx000001 is not known at ")

@@ -19,6 +19,7 @@ from contract.codes import FailureCode, PendingReason, WhyDue
 from contract.errors import Refused
 from db import leases, recordings, runs
 from db.leases import Owner
+from db.received import Report, note_report, reported_alone
 from db.recordings import Measured, PlannedAction
 from tasks.convert.loss import ChannelLoss, GroupLoss, pack_losses
 
@@ -103,6 +104,30 @@ def bench(engine: Engine) -> Bench:
         planned("06", PlannedAction.KEEP_FAILED),
     )
     return bench
+
+
+@pytest.mark.parametrize(
+    ("assigned", "told"),
+    [
+        ("active = false", "inactive"),
+        ("visibility = 'private'", "private"),
+        ("active = false, withdrawn_at = zarrmill_now()", "withdrawn on"),
+    ],
+)
+def test_status_says_what_takes_no_part_or_is_hidden(bench: Bench, assigned: str, told: str) -> None:
+    with bench.begin() as c:
+        c.execute(text(f"UPDATE datasets SET {assigned}"))
+        (status,) = look(c, target="/served")
+    assert told in next(status_lines(status, whole=False))
+
+
+def test_what_only_another_converter_reported_is_found_until_it_is_ours(bench: Bench) -> None:
+    with bench.begin() as c:
+        for dataset_id in ("on000007", bench.dataset.dataset_id):
+            report = Report(dataset_id=dataset_id, status="ready", store_count=1)
+            note_report(c, target="/served", report=report, register=True)
+        assert reported_alone(c, target="/served") == [("on000007", "ready")]
+        assert reported_alone(c, target="/elsewhere") == []
 
 
 def test_status_accounts_for_every_recording(bench: Bench) -> None:

@@ -17,8 +17,10 @@ from contract.errors import Refused
 from db import datasets, operators
 from db.dataset_values import Dataset, DatasetFacts
 from flows.operations import Operator
+from flows.reconvert import reconvert
 from flows.registration import import_catalog, register_source
 from flows.request import ReconvertRequest
+from flows.stop import StopSignal
 from flows.survey import survey
 from infra.settings import Settings
 from tasks.upstream import UpstreamTrouble, checked_base, fetch_provenance, list_upstream
@@ -64,6 +66,34 @@ def test_a_source_is_registered_with_what_it_says_of_itself(settings: Settings, 
         assert {one.verb for one in operators.last_actions(c, subject="xx000001")} == {"register", "dataset set"}
     with pytest.raises(Refused, match="does not exist"):
         register_source(settings, engine, ReconvertRequest(source=str(tmp_path / "no"), target=str(tmp_path)), ANA)
+
+
+@pytest.mark.parametrize("data", [b"[]", b"{", b"not json", b""])
+def test_a_description_that_is_no_json_object_is_refused_by_its_name(
+    settings: Settings, engine: Engine, tmp_path: Path, data: bytes
+) -> None:
+    source = tmp_path / "source"
+    write_root(source)
+    write_recording(source, "01")
+    (source / "dataset_description.json").write_bytes(data)
+    asked = ReconvertRequest(source=str(source), target=str(tmp_path / "served"))
+    with pytest.raises(Refused, match=r"dataset_description\.json of SOURCE"):
+        register_source(settings, engine, asked, ANA)
+    assert known(engine) == {}
+
+
+def test_a_dataset_without_a_recording_is_registered_with_a_warning_and_never_published(
+    settings: Settings, engine: Engine, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    write_root(source)
+    asked = ReconvertRequest(source=str(source), target=str(tmp_path / "served"))
+    done = register_source(settings, engine, asked, ANA)
+    assert (done.discovered, "no recording" in done.notes[0]) == (0, True)
+    with pytest.raises(Refused, match="holds no recording"):
+        reconvert(settings, asked, lambda _event: None, StopSignal())
+    assert known(engine)[done.dataset.dataset_id].status is None
+    assert not (tmp_path / "served").exists()
 
 
 @pytest.mark.parametrize("left", [None, (), ("lost+found/x",)], ids=["gone", "empty", "another disk"])
