@@ -73,8 +73,8 @@ def reconvert(
     began = time.monotonic()
     with opened_database(settings) as (engine, url):
         surveyed = survey(settings, engine, request)
-        _refuse_empty(surveyed)
         check_standing(surveyed.choice.registered, is_open=request.public)
+        _refuse_empty(surveyed)
         if request.public:
             surveyed = _opened(engine, surveyed)
         planned = make_plan(engine, surveyed, surveyed.choice.registered, request, settings)
