@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cli.called import program
 from cli.runtime import has_state, prepare, reading
 from cli.wording import json_line
 from contract.errors import Busy, ZarrmillError
@@ -115,7 +116,10 @@ def _remove(settings: Settings, found: list[Removable]) -> None:
     from infra.home import Home
     from infra.locks import is_held
     from infra.services import stopped
+    from infra.standing import is_up
 
+    if settings.home.is_dir() and is_up(Home(settings.home)):
+        raise Busy(f"the service is up and uses it; {program()} down ends it, then clean again")
     for lease in sorted(Path(settings.home, "leases").glob("*")):
         if is_held(lease):
             raise Busy(f"a run holds {_held_by(settings, lease)}; wait until it has ended, then clean again")

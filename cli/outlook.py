@@ -26,7 +26,9 @@ _SENTENCES = {
 def outlook_lines(outlook: Outlook) -> Iterator[str]:
     """Nothing for a dataset that waits for nothing."""
     policy, request = outlook.policy, outlook.request
-    if outlook.paused:
+    if outlook.everything_paused:
+        yield "paused     everything is, so it starts nothing by itself; resume without a dataset ends that"
+    elif outlook.paused:
         yield "paused     it starts nothing by itself; resume ends that"
     if policy.state not in _QUIET:
         failures = policy.infra_failures

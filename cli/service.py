@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,9 +13,12 @@ from cli.runtime import prepare, target_url
 from cli.wording import json_line, jsonable
 from contract.errors import Refused
 from flows.stop import StopSignal, listening
+from infra.home import Home
+from infra.standing import is_up
 
 if TYPE_CHECKING:
     from cli.options import Mode
+    from infra.settings import Settings
 
 __all__ = ["run_service", "trigger_dataset"]
 
@@ -70,4 +74,18 @@ def trigger_dataset(
     url = None if target is None else target_url(target, settings)
     with opened_database(settings) as (engine, _url):
         answer = ask_as_operator(engine, dataset, operator_of(by, why), mode=mode, commit=commit, target=url)
-    typer.echo(json_line(jsonable(answer)) if as_json else answer.sentence)
+    held = [told for told in (_nobody_here(settings), answer.held) if told is not None]
+    answer = replace(answer, held="; ".join(held) or None)
+    if as_json:
+        typer.echo(json_line(jsonable(answer)))
+        return
+    typer.echo(answer.sentence)
+    for told in held:
+        typer.echo(told)
+
+
+def _nobody_here(settings: Settings) -> str | None:
+    """That nothing takes requests up, where that is certain: a database of another place may have its runner there."""
+    if settings.database_url is not None or is_up(Home(settings.home)):
+        return None
+    return f"the service is not up here, so nothing takes it up now; `{program()} up` does"

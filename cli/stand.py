@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 import typer
 
@@ -21,17 +22,18 @@ from infra.children import PUBLISHES_S, Children
 from infra.home import Home
 from infra.locks import is_held
 from infra.processes import ServerFailed, command_line, wait_gone
-from infra.sizes import parse_bytes
+from infra.sizes import format_bytes, parse_bytes
 from infra.standing import StandingPlan, WorkerSize, is_up, port_is_free, read_standing, standing_files
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from infra.settings import Settings
     from infra.standing import Standing
     from infra.standing_health import PartHealth
 
-__all__ = ["Wanted", "bring_up", "look_at_parts", "parts_lines", "read_workers", "show_log", "take_down"]
+__all__ = ["Wanted", "bring_up", "differing", "look_at_parts", "parts_lines", "read_workers", "show_log", "take_down"]
 
 _UP_WITHIN_S: Final = 300.0
 _DOWN_BEYOND_GRACE_S: Final = 180.0
@@ -43,7 +45,7 @@ class Wanted:
     """The options of ``up`` as they were typed."""
 
     to: str
-    workers: str
+    workers: str | None
     slots: int | None
     datasets: int | None
     port: int | None
@@ -82,7 +84,7 @@ def bring_up(wanted: Wanted, *, foreground: bool, as_json: bool, verbose: bool) 
     """
     settings = prepare(verbose=verbose, as_json=as_json)
     home, files = Home(settings.home), standing_files(Home(settings.home))
-    sizes = read_workers(wanted.workers)
+    sizes = read_workers(wanted.workers or "1")
     if not is_up(home):
         from infra.storage import open_target
 
@@ -104,9 +106,39 @@ def bring_up(wanted: Wanted, *, foreground: bool, as_json: bool, verbose: bool) 
         _launch(home, files.log)
     elif target_url(wanted.to, settings) != (told := _standing(home)).target:
         raise Refused(f"it is up for {told.target} already; {program()} down ends that")
+    elif unlike := differing(wanted, StandingPlan.from_json(files.plan.read_text()), told.addresses):
+        raise Refused(
+            f"it is up already, and otherwise than asked: {'; '.join(unlike)}. {program()} down first, then up with these"
+        )
     parts = _until_well(home, settings)
     _print(home, parts, as_json=as_json)
     return 0
+
+
+def differing(wanted: Wanted, plan: StandingPlan, addresses: Mapping[str, str]) -> list[str]:
+    """Options that were typed and are not those of what stands, each with what stands."""
+    stands: dict[str, tuple[object, object]] = {
+        "--slots": (wanted.slots, plan.slots),
+        "--datasets": (wanted.datasets, plan.datasets),
+        "--port": (wanted.port, plan.api_port),
+        "--prefect-port": (wanted.prefect_port, urlsplit(addresses.get("prefect", "")).port),
+        "--dask-port": (wanted.dask_port, urlsplit(addresses.get("dask", "")).port),
+    }
+    unlike = []
+    if wanted.workers is not None and read_workers(wanted.workers) != plan.workers:
+        unlike.append(f"--workers {wanted.workers} ({_sizes(plan)} now)")
+    for option, (asked, now) in stands.items():
+        if asked is not None and asked != now:
+            unlike.append(f"{option} {asked} ({'the default' if now is None else now} now)")
+    return unlike
+
+
+def _sizes(plan: StandingPlan) -> str:
+    told = [
+        f"{one.count}" + ("" if one.memory_bytes is None else f"x{format_bytes(one.memory_bytes)}")
+        for one in plan.workers
+    ]
+    return ",".join(told) or "0"
 
 
 def _standing(home: Home) -> Standing:

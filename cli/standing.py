@@ -23,11 +23,13 @@ def up(
     *,
     to: Target = DEFAULT_TARGET,
     workers: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--workers", metavar="LIST", help="Workers as COUNT or COUNTxSIZE, comma-separated: 2x4GiB,1x16GiB."
+            "--workers",
+            metavar="LIST",
+            help="Workers as COUNT or COUNTxSIZE, comma-separated: 2x4GiB,1x16GiB. Default: 1.",
         ),
-    ] = "1",
+    ] = None,
     slots: Annotated[
         int | None,
         typer.Option("--slots", min=1, metavar="N", help="Conversions side by side a worker. Default: one per core."),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from db.datasets import Dataset
     from db.drains import Drain
     from db.outbox import Owed
+    from db.pauses import Paused
     from db.recordings import RecordingState
     from db.runs import RunRecord
     from db.standings import Outlook
@@ -87,14 +88,16 @@ def show_status(dataset_id: str | None, *, target: str, as_json: bool, verbose: 
     url = target_url(target, settings)
     found: list[DatasetStatus] = []
     drained: list[Drain] = []
+    everything: Paused | None = None
     reported: list[tuple[str, str]] = []
     if has_state(settings):
-        from db import drains
+        from db import drains, pauses
         from db.received import reported_alone
 
         with reading(settings) as connection:
             found = look(connection, target=url, dataset_id=dataset_id)
             drained = drains.current(connection)
+            everything = next((one for one in pauses.current(connection) if one.dataset_id is None), None)
             reported = [one for one in reported_alone(connection, target=url) if dataset_id in (None, one[0])]
     if dataset_id is not None and not found and not reported:
         raise unknown(dataset_id, url)
@@ -102,8 +105,13 @@ def show_status(dataset_id: str | None, *, target: str, as_json: bool, verbose: 
         shown = [status_object(each) for each in found]
         others = [{"dataset_id": one, "status": status} for one, status in reported]
         drains_shown = [jsonable(each) for each in drained]
-        typer.echo(json_line({"target": url, "datasets": shown, "reported": others, "drains": drains_shown}))
+        told = {"target": url, "datasets": shown, "reported": others, "drains": drains_shown}
+        typer.echo(json_line(told | {"everything_paused": everything is not None}))
         return
+    if everything is not None and dataset_id is None:
+        typer.echo(
+            f"everything is paused since {utc_stamp(everything.paused_at)} by {everything.paused_by}; {program()} resume --execute ends that"
+        )
     for each_drain in drained:
         typer.echo(drain_line(each_drain))
     if not found and not reported:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cli.called import program
 from cli.runtime import has_state, prepare, reading
 from cli.wording import json_line, jsonable
 from infra.home import Home
@@ -78,6 +79,8 @@ def system_lines(found: SystemStatus) -> Iterator[str]:
         from cli.stand import parts_lines
 
         yield from (line.rstrip() for line in parts_lines(list(found.parts)))
+    else:
+        yield f"Nothing is up here; {program()} up brings the service up."
     for name, size in found.folders.items():
         yield f"folder    {name:<20} {format_bytes(size):>12}"
     for name, size in found.databases.items():

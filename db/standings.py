@@ -82,15 +82,18 @@ class Outlook:
     policy: Policy
     paused: bool
     request: Request | None
+    everything_paused: bool = False
 
 
 def outlook(c: Connection, *, dataset: Dataset) -> Outlook:
     """What one dataset waits for."""
     held = text("SELECT EXISTS (SELECT FROM pauses WHERE dataset_pk IS NULL OR dataset_pk = :dataset)")
+    everything = text("SELECT EXISTS (SELECT FROM pauses WHERE dataset_pk IS NULL)")
     newest = requests.latest(c, dataset=dataset)
     return Outlook(
         policy=find(c, dataset=dataset),
         paused=bool(c.scalar(held, {"dataset": dataset.pk})),
+        everything_paused=bool(c.scalar(everything)),
         request=newest if newest is not None and newest.state in {"waiting", "running"} else None,
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from contract.errors import Refused
 from contract.layout import is_dataset_id
 from contract.times import utc_stamp
-from db import datasets, leases, operators, runs
+from db import datasets, leases, operators, pauses, runs
 from flows.trigger import trigger
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class Triggered:
         Whether a run holds the dataset now; the request follows it.
     sentence
         The answer, for people.
+    held
+        Why nothing takes it up now, and the way out; None where nothing is known that holds it.
     """
 
     request_pk: int
@@ -44,6 +46,7 @@ class Triggered:
     coalesced: bool
     at_work: bool
     sentence: str
+    held: str | None = None
 
     @property
     def stands_alone(self) -> bool:
@@ -94,6 +97,7 @@ def ask_for_conversion(
     asked = trigger(engine, dataset, asked_by=asked_by, mode=mode, commit=commit, detail=why)
     with engine.connect() as c:
         sentence = _sentence(c, dataset, asked, at_work=at_work)
+        held = _held(c, dataset)
     return Triggered(
         request_pk=asked.request.pk,
         dataset_id=dataset_id,
@@ -101,7 +105,17 @@ def ask_for_conversion(
         coalesced=asked.coalesced,
         at_work=at_work,
         sentence=sentence,
+        held=held,
     )
+
+
+def _held(c: Connection, dataset: Dataset) -> str | None:
+    for one in pauses.current(c):
+        if one.dataset_id is None:
+            return "everything is paused, so it waits; `zarrmill resume --execute` ends that"
+        if (one.dataset_id, one.target) == (dataset.dataset_id, dataset.target):
+            return f"{one.dataset_id} is paused, so it waits; `zarrmill resume {one.dataset_id} --execute` ends that"
+    return None
 
 
 def ask_as_operator(

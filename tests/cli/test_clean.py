@@ -101,3 +101,9 @@ def test_a_fresh_home_has_nothing_to_remove(home: Path, capsys: pytest.CaptureFi
     assert clean_home(execute=True, scratch_only=False, as_json=False) == 0
     assert capsys.readouterr().out == "nothing to remove\n"
     assert not any(home.iterdir())
+
+
+def test_while_the_service_is_up_down_is_named_and_nothing_removed(lived_in: Path) -> None:
+    with holding(lived_in / "run" / "keeper.lock"), pytest.raises(Busy, match="zarrmill down"):
+        clean_home(execute=True, scratch_only=False, as_json=True)
+    assert (lived_in / "leases").exists()

@@ -253,6 +253,7 @@ def test_status_and_why_of_a_fresh_home_start_no_server(home: Path, tmp_path: Pa
         "datasets": [],
         "reported": [],
         "drains": [],
+        "everything_paused": False,
     }
     done = zarrmill("why", "xx000001", "a.edf", *there, home=home)
     assert done.returncode == 2

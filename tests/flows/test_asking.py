@@ -11,9 +11,11 @@ from git_dataset import repository
 from sqlalchemy import Engine, text
 from state_bench import Bench
 
+from cli.outlook import outlook_lines
 from contract.errors import Refused
-from db import datasets, operators, requests
+from db import datasets, operators, pauses, requests
 from db.datasets import Dataset
+from db.standings import outlook
 from flows.asking import Triggered, ask_as_operator, ask_for_conversion
 from flows.operations import Operator
 from flows.trigger import trigger
@@ -131,3 +133,19 @@ def test_a_dataset_at_two_targets_must_be_told_apart_and_one_that_is_not_active_
         c.execute(text("UPDATE datasets SET active = false WHERE target = '/served'"))
     with pytest.raises(Refused, match="--active yes"):
         ask(bench, target="/served")
+
+
+@pytest.mark.parametrize("everything", [True, False])
+def test_a_trigger_that_a_pause_holds_names_the_way_out(bench: Bench, everything: bool) -> None:
+    assert ask(bench).held is None
+    paused = None if everything else bench.dataset
+    with bench.begin() as c:
+        pauses.pause(c, dataset=paused, paused_by="ana")
+    held = ask(bench).held
+    assert held is not None
+    way_out = "resume --execute" if everything else f"resume {bench.dataset.dataset_id} --execute"
+    assert way_out in held
+    with bench.begin() as c:
+        found = outlook(c, dataset=bench.dataset)
+    assert (found.paused, found.everything_paused) == (True, everything)
+    assert ("everything" in next(iter(outlook_lines(found)))) == everything

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.stand import read_workers
+from cli.stand import Wanted, differing, read_workers
 from contract.errors import Refused
 from infra.kept_parts import Kept, KeptCommand
 from infra.processes import is_running, wait_gone
@@ -125,3 +125,24 @@ def test_a_port_is_remembered_and_neither_taken_nor_promised_twice(tmp_path: Pat
         taken.listen()
         with pytest.raises(Refused, match="is taken"):
             kept_port(remembered, taken.getsockname()[1])
+
+
+def test_options_that_differ_from_what_stands_are_told() -> None:
+    plan = StandingPlan(target="/served", api_port=8321, workers=read_workers("2x4GiB"), slots=2)
+    addresses = {"prefect": "http://127.0.0.1:21000/api", "dask": "tcp://127.0.0.1:21001"}
+    same = {"slots": 2, "datasets": None, "port": 8321, "prefect_port": 21000, "dask_port": 21001}
+    nothing = dict.fromkeys(same)
+    assert differing(Wanted(to="/served", workers=None, **nothing), plan, addresses) == []
+    assert differing(Wanted(to="/served", workers="2x4GiB", **same), plan, addresses) == []
+    other = {"slots": 3, "datasets": 4, "port": 8322, "prefect_port": 5, "dask_port": 6}
+    told = differing(Wanted(to="/served", workers="3", **other), plan, addresses)
+    assert [one.partition(" ")[0] for one in told] == [
+        "--workers",
+        "--slots",
+        "--datasets",
+        "--port",
+        "--prefect-port",
+        "--dask-port",
+    ]
+    assert told[0] == "--workers 3 (2x4GiB now)"
+    assert told[3] == "--port 8322 (8321 now)"
