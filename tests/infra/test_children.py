@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,11 @@ os.kill(os.getpid(), signal.SIGKILL)
 _CHILD = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)\n"
 
 
+def _ignores(pid: int, number: signal.Signals) -> bool:
+    told = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn:"))
+    return bool(int(told.split()[1], 16) >> (number - 1) & 1)
+
+
 @pytest.fixture
 def left(tmp_path: Path, home: Path) -> Iterator[int]:
     """A child whose runner was killed before the child took any lock."""
@@ -38,6 +44,10 @@ def left(tmp_path: Path, home: Path) -> Iterator[int]:
         [sys.executable, "-P", "-c", _RUNNER, str(home)], env=environment, capture_output=True, text=True, check=False
     )
     pid = int(told.stdout)
+    deadline = time.monotonic() + 60
+    while not _ignores(pid, signal.SIGTERM):  # until then a SIGTERM would end it
+        assert time.monotonic() < deadline, "the child has begun"
+        time.sleep(0.01)
     yield pid
     if is_running(pid):
         os.kill(pid, signal.SIGKILL)
