@@ -19,7 +19,7 @@ from served_dataset import Served
 from small_dataset import write_recording, write_root
 from sqlalchemy import Engine, text
 
-COUNT = 40
+COUNT = 120  # more than one slot converts while Prefect is asked, every two seconds, whether to go on
 
 
 @pytest.fixture
