@@ -75,8 +75,12 @@ class _Stalled(Exception):
 class Limits:
     """Refuses what is too much: requests of one address, requests at once, large bodies, and readers that stall."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: Settings, *, body_s: float = _BODY_S, stalled_s: float = _STALLED_S
+    ) -> None:
         self._app = app
+        self._body_s = body_s
+        self._stalled_s = stalled_s
         self._others = Rates(settings.requests_per_minute)
         self._objects = Rates(settings.object_requests_per_minute)
         self._most = settings.requests_at_once
@@ -128,7 +132,7 @@ class Limits:
             if left < 0:  # the body is in: what comes next is that the reader goes away, whenever it likes
                 return await receive()
             try:
-                async with asyncio.timeout(_BODY_S):
+                async with asyncio.timeout(self._body_s):
                     message = await receive()
             except TimeoutError:
                 raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, "The body did not arrive in time.") from None
@@ -142,7 +146,7 @@ class Limits:
 
         async def patient(message: Message) -> None:
             try:
-                async with asyncio.timeout(_STALLED_S):
+                async with asyncio.timeout(self._stalled_s):
                     await send(message)
             except TimeoutError:
                 raise _Stalled from None
