@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.runtime import prepare
-from cli.wording import json_line, jsonable, plural
+from cli.wording import json_line, jsonable
+from infra.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.runtime import prepare
-from cli.wording import bounded, json_line, jsonable, plural
+from cli.wording import json_line, jsonable
 from flows.request import StopSignal
 from flows.stop import listening
 from infra.sizes import format_bytes
+from infra.wording import bounded, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

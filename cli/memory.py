@@ -10,9 +10,10 @@ import typer
 
 from cli.runtime import has_state, prepare, reading, target_url
 from cli.status import check_id, unknown
-from cli.wording import json_line, jsonable, plural
+from cli.wording import json_line, jsonable
 from contract.errors import Refused
 from infra.sizes import format_bytes
+from infra.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

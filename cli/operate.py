@@ -12,10 +12,11 @@ import typer
 
 from cli.called import program
 from cli.runtime import has_state, prepare
-from cli.wording import bounded, json_line, plural
+from cli.wording import json_line
 from contract.errors import Refused
 from contract.times import utc_stamp
 from infra.sizes import format_bytes
+from infra.wording import bounded, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.runtime import prepare
-from cli.wording import bounded, json_line, jsonable, plural
+from cli.wording import json_line, jsonable
 from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES, WHY_DUE_SENTENCES
 from infra.sizes import format_bytes
+from infra.wording import bounded, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

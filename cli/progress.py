@@ -9,10 +9,11 @@ import time
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from cli.tally import Tally, outcome_of
-from cli.wording import duration, json_line, jsonable, plural, whole_seconds
+from cli.wording import json_line, jsonable
 from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES
 from flows.request import Note, Published, RecordingEnded, RecordingStarted, StageChanged, Started
 from infra.sizes import format_bytes
+from infra.wording import duration, plural, whole_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable

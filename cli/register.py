@@ -9,9 +9,10 @@ import typer
 
 from cli.operate import operator_of
 from cli.runtime import prepare
-from cli.wording import bounded, json_line, plural
+from cli.wording import json_line
 from contract.errors import Refused
 from contract.layout import is_dataset_id
+from infra.wording import bounded, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ import typer
 
 from cli.called import program
 from cli.runtime import prepare, target_url
-from cli.wording import json_line, jsonable, plural
+from cli.wording import json_line, jsonable
 from contract.errors import Refused
 from infra.children import PUBLISHES_S, Children
 from infra.home import Home
@@ -24,6 +24,7 @@ from infra.locks import is_held
 from infra.processes import ServerFailed, command_line, wait_gone
 from infra.sizes import format_bytes, parse_bytes
 from infra.standing import StandingPlan, WorkerSize, is_up, port_is_free, read_standing, standing_files
+from infra.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,11 +14,12 @@ from cli.drain import drain_line
 from cli.outlook import outlook_lines
 from cli.runtime import has_state, prepare, reading, target_url
 from cli.summary import coverage_line
-from cli.wording import bounded, duration, json_line, jsonable
+from cli.wording import json_line, jsonable
 from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES, WHY_DUE_SENTENCES, FailureCode, PendingReason, WhyDue
 from contract.errors import Refused
 from contract.layout import CATALOG_KEY, is_dataset_id
 from contract.times import utc_stamp
+from infra.wording import bounded, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

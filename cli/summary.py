@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, TypeVar
 
-from cli.wording import bounded, duration, jsonable, plural
+from cli.wording import jsonable
 from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES, FailureCode, PendingReason
+from infra.wording import bounded, duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.runtime import prepare
-from cli.wording import bounded, json_line, jsonable, plural
+from cli.wording import json_line, jsonable
 from flows.stop import StopSignal, listening
+from infra.wording import bounded, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,22 +12,23 @@ import typer
 
 from cli.runtime import has_state, prepare, reading, target_url
 from cli.status import check_id, unknown
-from cli.wording import bounded, duration, in_order, json_line, jsonable, plural
-from contract.codes import FAILURE_SENTENCES, MAX_COUNTED_ATTEMPTS, PENDING_SENTENCES, WHY_DUE_SENTENCES
+from cli.wording import json_line, jsonable
 from contract.errors import Refused
 from contract.times import utc_stamp
 from infra.sizes import format_bytes
+from infra.wording import bounded, duration, in_order
 from tasks.convert.loss import unpack_losses
+from tasks.telling import disclosures, ending, losses, reasons, standing, verified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from sqlalchemy import Connection
 
-    from db.recordings import AttemptRecord, RecordingHistory, RecordingState
+    from db.recordings import AttemptRecord, RecordingHistory
     from db.store_verdicts import FidelityOfStore
 
-__all__ = ["disclosures", "history_lines", "look", "show_why"]
+__all__ = ["history_lines", "look", "show_why"]
 
 _NEAREST_SHOWN = 3
 _GROUPS_SHOWN = 8
@@ -124,8 +125,8 @@ def history_lines(
     """What is known of one recording, for people."""
     state = history.state
     yield state.path
-    yield f"  {_standing(state)}"
-    yield from (f"  {line}" for line in _reasons(state))
+    yield f"  {standing(state)}"
+    yield from (f"  {label:<10} {sentence}" for label, sentence in reasons(state))
     if state.served is not None:
         served = state.served
         yield f"  store      {state.zarr}, engine {served.engine}, biosigIO {served.biosigio}"
@@ -141,89 +142,12 @@ def history_lines(
 
 
 def _verdict_lines(found: FidelityOfStore) -> Iterator[str]:
-    since = "" if found.stands else ", of the store before this one"
-    yield f"  verified   {found.status} on {utc_stamp(found.verified_at)}{since}{f': {found.why}' if found.why else ''}"
+    yield f"  verified   {verified(found)}"
     yield from (f"             {example['check']}: {example['detail']}" for example in found.examples)
 
 
-def _standing(state: RecordingState) -> str:
-    match state.published_as:
-        case "stores":
-            return "served" + (", and converting again" if state.due == "converting" else "")
-        case "failures":
-            return f"failed: {state.code}"
-        case "pending":
-            return f"converting now: {state.reason}" if state.due == "converting" else f"pending: {state.reason}"
-        case _:
-            return "no longer in the source"
-
-
-def _reasons(state: RecordingState) -> Iterator[str]:
-    if state.verdict is not None:
-        yield f"reason     {FAILURE_SENTENCES[state.verdict.code]}"
-        if state.verdict.detail:
-            yield f"detail     {state.verdict.detail}"
-        if state.verdict.needed_bytes is not None:
-            yield f"needs      {format_bytes(state.verdict.needed_bytes)} of memory"
-        yield f"found by   engine {state.verdict.engine}, biosigIO {state.verdict.biosigio}"
-    elif state.reason is not None:
-        yield f"reason     {PENDING_SENTENCES[state.reason]}"
-    if state.why is not None:
-        yield f"due        {state.why}: {WHY_DUE_SENTENCES[state.why]}"
-    if state.attempts:
-        yield f"attempts   {state.attempts} counted of {MAX_COUNTED_ATTEMPTS}"
-    if state.next_attempt_at is not None:
-        yield f"next       not before {utc_stamp(state.next_attempt_at)}; --mode retry-pending does not wait"
-    if state.last_error:
-        yield f"last error {state.last_error}"
-
-
-def disclosures(entry: Mapping[str, Any]) -> Iterator[str]:
-    """What a store's index entry says about how true it is to its recording."""
-    if entry.get("channels_tsv_read_error"):
-        yield "a channels.tsv applies but could not be read; units are those of the recording file"
-    report = entry.get("units_report")
-    if report is not None:
-        yield (
-            f"units by {report['sidecar']}: {report['converted']} channels converted, {report['relabelled']} relabelled, "
-            f"{report['kept_importer_unit']} kept the file's own"
-        )
-    correction = entry.get("sss")
-    if correction is not None:
-        yield f"not the raw signal: corrected by {correction['method']} with {correction['calibration']} and {correction['cross_talk']}"
-    members = entry.get("split_members")
-    if members:
-        yield f"joined from {len(members)} files: {', '.join(members)}"
-
-
-def _ending(attempt: AttemptRecord) -> str:
-    if attempt.outcome == "released":
-        return "released, not counted"  # nobody is to blame for it, whatever the attempt met while it was ended
-    verdict = attempt.code or attempt.reason
-    said = attempt.outcome if verdict is None else f"{attempt.outcome}: {verdict}"
-    # Only these two can cost one of the five attempts; whether they did is worth saying.
-    if attempt.outcome in {"pending", "expired"}:
-        said += ", counted" if attempt.counted else ", not counted"
-    return said
-
-
-def _loss_lines(packed: bytes) -> list[str]:
-    """Of each group and unit, the channel that int16 moved furthest."""
-    lines = []
-    for group in unpack_losses(packed):
-        for unit in dict.fromkeys(group.units):
-            rows = [row for row, own in enumerate(group.units) if own == unit]
-            worst = max(rows, key=lambda row: group.channels[row].max_error)
-            furthest, rms = group.channels[worst].max_error, max(group.channels[row].rms_error for row in rows)
-            lines.append(
-                f"{group.group}: {plural(len(rows), 'channel')} off by at most {furthest:.3g} {unit} "
-                f"({group.labels[worst]}), {rms:.3g} {unit} rms"
-            )
-    return lines
-
-
 def _attempt_lines(number: int, attempt: AttemptRecord, *, tracebacks: bool) -> Iterator[str]:
-    yield f"attempt {number}  run {attempt.run_number}, {utc_stamp(attempt.started_at)}, {_ending(attempt)}"
+    yield f"attempt {number}  run {attempt.run_number}, {utc_stamp(attempt.started_at)}, {ending(attempt)}"
     measured = "not measured" if attempt.measured_bytes is None else f"{format_bytes(attempt.measured_bytes)} measured"
     yield (
         f"  memory     {format_bytes(attempt.projected_bytes)} projected, "
@@ -236,7 +160,7 @@ def _attempt_lines(number: int, attempt: AttemptRecord, *, tracebacks: bool) -> 
     yield f"  worker     {attempt.worker}, {attempt.route}, scratch {format_bytes(attempt.scratch_bytes)}"
     yield from (f"  note       {note}" for note in attempt.notes)
     if attempt.quantisation is not None:
-        yield from (f"  int16      {line}" for line in bounded(_loss_lines(attempt.quantisation), _GROUPS_SHOWN))
+        yield from (f"  int16      {line}" for line in bounded(losses(attempt.quantisation), _GROUPS_SHOWN))
     yield f"  versions   zarrmill {attempt.zarrmill}, engine {attempt.engine}, biosigIO {attempt.biosigio}"
     if attempt.error:
         yield f"  error      {attempt.error}"

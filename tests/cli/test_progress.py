@@ -15,7 +15,7 @@ from rich.console import Console
 from cli.progress import JsonProgress, LiveProgress, PlainProgress, ending, event_object
 from cli.summary import coverage_line, summary_lines, summary_object
 from cli.tally import Tally
-from cli.wording import bounded, duration, in_order, json_line, plural, whole_seconds
+from cli.wording import json_line
 from contract.codes import FailureCode, PendingReason
 from flows.request import (
     MemoryInUse,
@@ -29,6 +29,7 @@ from flows.request import (
     Started,
     exit_code,
 )
+from infra.wording import bounded, duration, in_order, plural, whole_seconds
 from tasks.convert.order import AttemptReport
 
 MIB = 2**20

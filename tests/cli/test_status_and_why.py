@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 from state_bench import VERSIONS, Bench, path_of, planned
 
 from cli.status import look, status_lines, status_object
-from cli.why import disclosures, history_lines
+from cli.why import history_lines
 from cli.why import look as look_why
 from cli.wording import json_line
 from contract.codes import FailureCode, PendingReason, WhyDue
@@ -22,6 +22,7 @@ from db.leases import Owner
 from db.received import Report, note_report, reported_alone
 from db.recordings import Measured, PlannedAction
 from tasks.convert.loss import ChannelLoss, GroupLoss, pack_losses
+from tasks.telling import disclosures
 
 ENTRY = json.dumps(
     {
