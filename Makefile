@@ -7,7 +7,7 @@ ROOMS := contract infra db tasks flows api cli
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 unexport PYTHONPATH
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test check format format-table schemas lock clean
+.PHONY: help install install-dev demo test check format format-table schemas front lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ schemas: install-dev  ## write contract/schemas and docs/contract.md again from 
 
 format-table: install-dev  ## write the measured table of docs/formats.md again
 	@$(BIN)/python -m pytest -q tests/tasks/convert/test_served_values.py --write-tables
+
+front:  ## build the scripts of the dashboard again; needs node
+	@cd api/dashboard/front && npm ci --silent --ignore-scripts --no-audit --no-fund && node build.mjs
 
 lock: $(UV)  ## resolve the dependencies again into the hashed locks
 	@$(UV) pip compile --quiet pyproject.toml --generate-hashes --universal --python-version 3.11 --custom-compile-command 'make lock' -o requirements.lock

@@ -17,6 +17,9 @@ from api.admin import admin_routes
 from api.admin_reads import admin_reading_routes
 from api.bodies import ErrorBody
 from api.caching import Origins
+from api.dashboard.pages import dashboard_routes
+from api.dashboard.site import Site
+from api.dashboard.trouble import ErrorPages
 from api.datasets import dataset_routes
 from api.errors import add_error_handlers, not_found
 from api.gateway import Gateway
@@ -60,7 +63,7 @@ def create_app(target: Target, settings: Settings, engine: Engine | None = None)
         The state. Without it objects, documents and schemas are served, and everything else is 503 with a sentence.
     """
     service = Service(target, settings, engine)
-    metrics, origins = Metrics(service), Origins(settings)
+    metrics, origins, site = Metrics(service), Origins(settings), Site(service)
     app = FastAPI(
         title="zarrmill",
         version=version("zarrmill"),
@@ -72,6 +75,7 @@ def create_app(target: Target, settings: Settings, engine: Engine | None = None)
     add_error_handlers(app)
     # The last that is added stands outermost.
     app.add_middleware(Limits, settings=settings)
+    app.add_middleware(ErrorPages, site=site)
     app.add_middleware(
         CORSMiddleware,
         allow_origins=["*"] if origins.everybody else [],
@@ -89,6 +93,7 @@ def create_app(target: Target, settings: Settings, engine: Engine | None = None)
         webhook_routes(service),
         admin_routes(service),
         admin_reading_routes(service),
+        dashboard_routes(site),
     )
     for routes in questions:
         app.include_router(routes)

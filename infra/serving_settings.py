@@ -135,6 +135,11 @@ class ServingSettings(BaseSettings):
         description="Who may use /admin, as name:scope:token with the scope read or operate. Unset: nobody.",
         examples=["ada:operate:a-long-random-token"],
     )
+    dashboard_reads: Literal["open", "token"] = Field(
+        default="open",
+        description="Who may read the dashboard: everybody (open), or whoever signs in with a token of ZARRMILL_ADMIN_TOKENS.",
+        examples=["token"],
+    )
 
     @model_validator(mode="after")
     def _no_default_secrets(self) -> ServingSettings:

@@ -60,6 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--write-tables", action="store_true", help="write the measured tables of docs/ instead of comparing"
     )
+    parser.addoption("--write-pictures", action="store_true", help="write the pictures of pages in docs/images again")
 
 
 def pytest_configure(config: pytest.Config) -> None:

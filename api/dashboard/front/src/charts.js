@@ -1,0 +1,23 @@
+// Draws the charts of a page: every <figure data-chart="KIND"> with the JSON in its <script type="application/json">.
+// A kind is a module in charts/ that gives an SVG for (data, {width}); colours are CSS variables, so both themes need no redrawing.
+import { memory } from "./charts/memory.js";
+
+const KINDS = { memory };
+
+function draw(figure) {
+  const place = figure.querySelector(".drawing");
+  const width = Math.floor(place.clientWidth);
+  if (!width || figure.dataset.width === String(width)) return;
+  figure.dataset.width = String(width);
+  const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+  const made = KINDS[figure.dataset.chart](data, { width });
+  // Plot brings its style sheet inside the SVG, which the policy of our pages forbids; dashboard.css says the same
+  for (const style of made.querySelectorAll("style")) style.remove();
+  place.replaceChildren(made);
+}
+
+const watcher = new ResizeObserver((entries) => entries.forEach((entry) => draw(entry.target.closest("figure"))));
+for (const figure of document.querySelectorAll("figure[data-chart]")) {
+  draw(figure);
+  watcher.observe(figure.querySelector(".drawing"));
+}

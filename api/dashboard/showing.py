@@ -1,0 +1,95 @@
+"""How values are shown: numbers people can read, units beside them, and what is not known as the word, never as zero."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+__all__ = ["FILTERS", "UNKNOWN", "ago", "bytes_text", "duration_text", "moment", "number", "share_text"]
+
+UNKNOWN = Markup('<span class="unknown">unknown</span>')
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def number(value: float | None) -> str:
+    """``12,345``, with two places where there is a fraction."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def bytes_text(value: float | None) -> str:
+    """``1.23 GB``: powers of 1,000, as disks and clouds count."""
+    if value is None:
+        return UNKNOWN
+    size = float(value)
+    for unit in _UNITS[:-1]:
+        if abs(size) < 999.5:
+            break
+        size /= 1000
+    else:
+        unit = _UNITS[-1]
+    return f"{size:,.0f} {unit}" if unit == "B" or abs(size) >= 99.95 else f"{size:.3g} {unit}"
+
+
+def duration_text(seconds: float | None) -> str:
+    """``850 ms``, ``42 s``, ``3 min 20 s``, ``5 h 02 min``, ``12 d 4 h``."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+
+
+def share_text(part: float | None, whole: float | None) -> str:
+    """``97.3 %`` of a whole. It says 100 % and 0 % only where that is so; unknown where there is no whole."""
+    if part is None or not whole:
+        return UNKNOWN
+    percent = 100 * part / whole
+    if part == whole or percent == 0:
+        return f"{percent:.0f} %"
+    return f"{min(max(percent, 0.1), 99.9):.1f} %"
+
+
+def moment(value: datetime | None) -> str:
+    """A moment to the second, in UTC, which programs can read too."""
+    if value is None:
+        return UNKNOWN
+    utc = value.astimezone(UTC)
+    return Markup('<time datetime="{}">{}</time>').format(f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def ago(value: datetime | None, now: datetime) -> str:
+    """How long before ``now`` something was, with the moment in its title."""
+    if value is None:
+        return UNKNOWN
+    utc = value.astimezone(UTC)
+    passed = max((now - value).total_seconds(), 0.0)
+    words = "just now" if passed < 5 else f"{duration_text(passed)} ago"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S} UTC", words
+    )
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "number": number,
+    "bytes": bytes_text,
+    "duration": duration_text,
+    "moment": moment,
+}
+"""The filters of templates by name; each shows None as ``UNKNOWN``."""
