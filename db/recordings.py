@@ -253,8 +253,8 @@ def inputs(c: Connection, *, recording_ids: Collection[int]) -> dict[int, tuple[
     return {row.pk: unpack_inputs(row.inputs) for row in rows}
 
 
-def why(c: Connection, *, dataset: Dataset, path: str) -> RecordingHistory | None:
-    """What is known of one recording, by its path or its store's; None for an unknown one."""
+def why(c: Connection, *, dataset: Dataset, path: str, newest: int | None = None) -> RecordingHistory | None:
+    """What is known of one recording, by its path or its store's; None for an unknown one. Of its attempts all, or the ``newest``."""
     row = c.execute(
         text(
             _STATE
@@ -266,10 +266,12 @@ def why(c: Connection, *, dataset: Dataset, path: str) -> RecordingHistory | Non
         return None
     attempts = c.execute(
         text("""
-            SELECT a.*, u.number, u.zarrmill, u.engine, u.biosigio FROM attempts a JOIN runs u ON u.id = a.run_id
-            WHERE a.recording_pk = :recording ORDER BY a.ordinal
+            SELECT * FROM (
+                SELECT a.*, u.number, u.zarrmill, u.engine, u.biosigio FROM attempts a JOIN runs u ON u.id = a.run_id
+                WHERE a.recording_pk = :recording ORDER BY a.ordinal DESC LIMIT CAST(:newest AS bigint)
+            ) found ORDER BY ordinal
         """),
-        {"recording": row.pk},
+        {"recording": row.pk, "newest": newest},
     )
     return RecordingHistory(state=_state(row), attempts=tuple(_attempt(attempt) for attempt in attempts))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from sqlalchemy import text
@@ -12,7 +13,7 @@ from db import requests
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["Chosen", "Requeued", "requeue", "would_requeue"]
+__all__ = ["Chosen", "Requeued", "named", "requeue", "would_requeue"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +28,15 @@ class Chosen:
         Of their policy: ``exhausted``, ``given_up``, ``terminal``, …
     codes, reasons
         Of verdicts, and of what waits. With neither, every recording with a verdict or that waits.
+    recordings
+        Their primary keys, of those; None leaves all of them in.
     """
 
     datasets: frozenset[int] | None = None
     states: frozenset[str] = frozenset()
     codes: frozenset[str] = frozenset()
     reasons: frozenset[str] = frozenset()
+    recordings: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +51,7 @@ class Requeued:
 
 
 _CHOSEN = """
-    r.discovered AND (
+    r.discovered AND (CAST(:recordings AS bigint[]) IS NULL OR r.pk = ANY(CAST(:recordings AS bigint[]))) AND (
         (r.due = 'failed' AND (cardinality(CAST(:codes AS text[])) + cardinality(CAST(:reasons AS text[])) = 0 OR r.code = ANY(CAST(:codes AS text[]))))
         OR (r.due = 'pending' AND (cardinality(CAST(:codes AS text[])) + cardinality(CAST(:reasons AS text[])) = 0 OR r.reason = ANY(CAST(:reasons AS text[]))))
     )
@@ -69,6 +73,19 @@ _REQUEUE = text(f"""
         last_error = NULL, next_attempt_at = NULL
     WHERE r.dataset_pk = ANY(CAST(:found AS bigint[])) AND {_CHOSEN}
 """)
+
+
+_NAMED = text(f"""
+    SELECT r.pk, concat_ws('|', r.pk, r.due, r.code, r.reason, r.attempts, r.last_attempt_at, r.next_attempt_at) AS state
+    FROM recordings r JOIN datasets d ON d.pk = r.dataset_pk JOIN policies p ON p.dataset_pk = d.pk
+    WHERE {_DATASETS} AND {_CHOSEN} ORDER BY r.pk FOR UPDATE OF r
+""")
+
+
+def named(c: Connection, *, chosen: Chosen) -> tuple[list[int], str]:
+    """The recordings that ``requeue`` would move, and a digest over how they stand; until the transaction ends they stand so."""
+    rows = c.execute(_NAMED, _values(chosen)).all()
+    return [row.pk for row in rows], sha256("\n".join(row.state for row in rows).encode()).hexdigest()
 
 
 def would_requeue(c: Connection, *, chosen: Chosen) -> list[Requeued]:
@@ -95,4 +112,5 @@ def _values(chosen: Chosen) -> dict[str, list[int] | list[str] | None]:
         "states": sorted(chosen.states),
         "codes": sorted(chosen.codes),
         "reasons": sorted(chosen.reasons),
+        "recordings": None if chosen.recordings is None else sorted(chosen.recordings),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from contract.codes import FailureCode, PendingReason
@@ -11,7 +11,7 @@ from contract.errors import Refused
 from db import approvals, datasets, operators, pauses
 from db.approvals import STAMPS
 from db.catalog import catalog_rows
-from db.requeue import Chosen, requeue, would_requeue
+from db.requeue import Chosen, named, requeue, would_requeue
 from flows.survey import current_versions
 from infra.storage import open_target
 from tasks.catalog import listed_datasets, publish_catalog
@@ -34,7 +34,9 @@ __all__ = [
     "EnginePreview",
     "Operator",
     "OtherCount",
+    "OtherStanding",
     "approve_engine",
+    "check_standing_change",
     "preview_engine",
     "publish_catalog_now",
     "requeue_recordings",
@@ -44,6 +46,14 @@ __all__ = [
 
 STATES = ("clean", "round", "soon", "exhausted", "backoff", "given_up", "terminal")
 """States of a dataset's policy, by which datasets can be chosen."""
+_MOST_NOTED = 50
+
+
+class OtherStanding(Refused):
+    """What an action would concern stands otherwise than the one who asks has seen."""
+
+    def __init__(self) -> None:
+        super().__init__("What this would concern has changed since you looked; look again.")
 
 
 class OtherCount(Refused):
@@ -96,9 +106,17 @@ class CatalogAction:
 
 
 def requeue_recordings(
-    engine: Engine, chosen: Chosen, operator: Operator, *, execute: bool, expect: int | None = None
+    engine: Engine,
+    chosen: Chosen,
+    operator: Operator,
+    *,
+    execute: bool,
+    expect: int | None = None,
+    seen: str | None = None,
 ) -> list[Requeued]:
     """Make chosen recordings due again and ask for a run of each dataset; without ``execute`` only say which.
+
+    ``seen`` is the digest of ``db.requeue.named`` that the one who asks has seen.
 
     Raises
     ------
@@ -106,11 +124,19 @@ def requeue_recordings(
         A code, reason or state is none.
     OtherCount
         It would be another number of recordings than ``expect``; nothing is done.
+    OtherStanding
+        They are others than those of ``seen``, or stand otherwise; nothing is done.
     """
     _check("--code", chosen.codes, tuple(FailureCode))
     _check("--reason", chosen.reasons, tuple(PendingReason))
     _check("--status", chosen.states, STATES)
+    asked = chosen
     with engine.begin() as c:
+        if execute and seen is not None:
+            recordings, standing = named(c, chosen=chosen)
+            if standing != seen:
+                raise OtherStanding
+            chosen = replace(chosen, recordings=frozenset(recordings))  # not what has failed since then
         if execute:
             found = requeue(c, chosen=chosen, asked_by=operator.name, detail=operator.why)
         else:
@@ -125,10 +151,19 @@ def requeue_recordings(
             verb="requeue",
             executed=execute,
             subject=found[0].dataset_id if len(found) == 1 else None,
-            parameters={name: sorted(value) for name, value in asdict(chosen).items() if name != "datasets"},
+            parameters=_parameters(asked),
             counts={"datasets": len(found), "recordings": count},
         )
     return found
+
+
+def _parameters(chosen: Chosen) -> dict[str, list[str] | list[int]]:
+    told: dict[str, list[str] | list[int]] = {
+        name: sorted(getattr(chosen, name)) for name in ("states", "codes", "reasons")
+    }
+    if chosen.recordings is not None:
+        told["recordings"] = sorted(chosen.recordings)[:_MOST_NOTED]
+    return told
 
 
 def _check(option: str, given: Collection[str], known: Collection[str]) -> None:
@@ -273,6 +308,29 @@ def set_standing(
     Refused
         It would be private where anybody can read it, or is published in a folder.
     """
+    check_standing_change(dataset, visibility=visibility)
+    with engine.begin() as c:
+        done = datasets.set_standing(c, dataset=dataset, visibility=visibility, active=active)
+        operators.note(
+            c,
+            acted_by=operator.name,
+            why=operator.why,
+            verb="dataset set",
+            executed=True,
+            subject=dataset.dataset_id,
+            parameters={"visibility": visibility, "active": active, "target": dataset.target},
+        )
+    return done
+
+
+def check_standing_change(dataset: Dataset, *, visibility: str | None) -> None:
+    """Make sure that a dataset may be called so.
+
+    Raises
+    ------
+    Refused
+        It would be private where anybody can read it, or is published in a folder.
+    """
     if visibility not in (None, "public", "private"):
         raise Refused(f"--visibility is public or private, not {visibility!r}")
     if visibility == "private" and dataset.anonymous:
@@ -286,15 +344,3 @@ def set_standing(
             f"{dataset.dataset_id} is public, and what is published of it at {dataset.target} may be served to anybody: remove it with "
             f"`zarrmill withdraw {dataset.dataset_id} --execute`, then call it private, or register its source at a target that only you can read."
         )
-    with engine.begin() as c:
-        done = datasets.set_standing(c, dataset=dataset, visibility=visibility, active=active)
-        operators.note(
-            c,
-            acted_by=operator.name,
-            why=operator.why,
-            verb="dataset set",
-            executed=True,
-            subject=dataset.dataset_id,
-            parameters={"visibility": visibility, "active": active, "target": dataset.target},
-        )
-    return done
