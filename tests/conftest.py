@@ -42,7 +42,7 @@ from infra.prefect_server import PrefectServer
 _ROOT = Path(__file__).resolve().parents[1]
 _RECORDINGS = Path(os.environ.get("ZARRMILL_RECORDINGS") or _ROOT.parent / "shared" / "recordings")
 _REQUIRED = frozenset(name.strip() for name in os.environ.get("ZARRMILL_REQUIRE", "").split(",") if name.strip())
-_OPTIONAL = frozenset({"recordings", "chromium", "node", "git-annex", "postgres15"})
+_OPTIONAL = frozenset({"recordings", "chromium", "node", "git-annex", "postgres15", "vneurotk"})
 _TEMPLATE = "migrated"
 
 # a test must not depend on the settings of whoever runs it; processes that tests start inherit this

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,6 +33,7 @@ __all__ = ["WAITS_S", "ReadOnlyStore", "StoreReading", "read_consistently"]
 R = TypeVar("R")
 
 _MOST_OPEN = 64
+_SHORT_BYTES = 64 * 1024
 WAITS_S = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Between tries. A store in a bucket has no root while it is replaced, which takes as long as its changed objects."""
 
@@ -49,6 +50,8 @@ class StoreReading:
     ----------
     root
         The attributes of its root group.
+    version
+        Which version of the root was read: another one after every replacement.
     """
 
     def __init__(self, place: Place, key: str) -> None:
@@ -58,7 +61,7 @@ class StoreReading:
         found = read_whole(place, self._root_key)
         if found is None:
             raise _Absent
-        self._version = found.version
+        self.version = found.version
         self.root: dict[str, Any] = _attributes(found.data)
         read_attributes(ReadRoot, self.root)
         self._store = ReadOnlyStore(place, key)
@@ -83,7 +86,7 @@ class StoreReading:
 
     def is_same(self) -> bool:
         """Whether the store still is the one whose root was read first."""
-        return version_of(self._place, self._root_key) == self._version
+        return version_of(self._place, self._root_key) == self.version
 
     def close(self) -> None:
         """Let go what is open."""
@@ -142,6 +145,7 @@ def read_consistently(
 class _Held:
     opened: Opened | None
     users: int = 0
+    ends: dict[int, bytes] = field(default_factory=dict)
 
     def close(self) -> None:
         if self.opened is not None:
@@ -200,11 +204,20 @@ class ReadOnlyStore(Store):
         try:
             if held.opened is None:
                 return None
-            start, end = _bounds(byte_range, held.opened.size_bytes)
-            return held.opened.read(start, end - start) if end > start else b""
+            if isinstance(byte_range, SuffixByteRequest) and byte_range.suffix <= _SHORT_BYTES:
+                # the index of a shard, which is asked for again with each part of it
+                if byte_range.suffix not in held.ends:
+                    held.ends[byte_range.suffix] = self._part(held.opened, byte_range)
+                return held.ends[byte_range.suffix]
+            return self._part(held.opened, byte_range)
         finally:
             with self._lock:
                 held.users -= 1
+
+    @staticmethod
+    def _part(opened: Opened, byte_range: ByteRequest | None) -> bytes:
+        start, end = _bounds(byte_range, opened.size_bytes)
+        return opened.read(start, end - start) if end > start else b""
 
     def _hold(self, key: str) -> _Held:
         """The opened object, which nobody closes while it has users: its descriptor would become another file's."""
