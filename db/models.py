@@ -42,6 +42,7 @@ from db.bookkeeping import (
     Verdict,
 )
 from db.service_tables import Alarm, Approval, FlowRun, OperatorAction, Pause, Policy, Request
+from db.tally_tables import Mark, Tally, TallyChange, TallyDay
 from db.webhook_tables import Received
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "Host",
     "Intent",
     "KnownHeader",
+    "Mark",
     "OperatorAction",
     "Pause",
     "Policy",
@@ -70,6 +72,9 @@ __all__ = [
     "Store",
     "StoreVerdict",
     "Sweep",
+    "Tally",
+    "TallyChange",
+    "TallyDay",
     "Verdict",
 ]
 
@@ -332,6 +337,8 @@ class Attempt(Base):
             postgresql_where=text("measured_bytes IS NOT NULL AND floor_bytes IS NOT NULL"),
         ),
         Index(None, "run_id"),
+        # the newest of everything: what was done in the last hour, samples for plots
+        Index(None, "ended_at", "id"),
         CheckConstraint(
             "outcome IN ('converting', 'done', 'failed', 'pending', 'released', 'expired', 'adopted')", name="outcome"
         ),

@@ -15,7 +15,7 @@ from contract.errors import PublishError, ZarrmillError
 from contract.index import FailureEntry
 from contract.redact import error_line
 from contract.times import utc_stamp
-from db import recordings, retention, runs
+from db import recordings, retention, runs, tallies
 from db.measurements import kinds_measured
 from flows.fan_out import fan_out
 from flows.interim import InterimPublisher
@@ -287,6 +287,8 @@ def _edition(session: Session, tally: Tally) -> Edition:
 def _publish(session: Session, edition: Edition) -> Published:
     scratch = private_folder(session.settings.scratch)
     target = session.survey.target
+    with session.engine.begin() as c:
+        tallies.fold(c)
     try:
         return publish(session.engine, target, session.run, edition, scratch=scratch)
     except OSError as error:

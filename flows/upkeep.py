@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from contract.errors import LostLease, ZarrmillError
 from contract.redact import error_line
-from db import datasets, killed, requests, retention
+from db import datasets, killed, requests, retention, tallies
 from flows.catalogs import publish_catalogs
 from flows.ownership import is_gone
 from flows.prefect_adopted import asking
@@ -65,6 +65,8 @@ def keep_up(settings: Settings, engine: Engine) -> Kept:
     ended = _end_dead_leases(engine, settings)
     with engine.begin() as c:
         back = requests.recover(c)
+    with engine.begin() as c:
+        tallies.fold(c)
     words = _send_owed_words(settings, engine)
     delivered: Deliveries = deliver_due(engine, settings)
     kept = Kept(

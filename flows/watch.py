@@ -9,7 +9,7 @@ from contract.errors import ZarrmillError
 from contract.layout import CATALOG_KEY
 from contract.redact import error_line, redact
 from contract.times import utc_stamp
-from db import alarms, datasets, watch
+from db import alarms, datasets, tallies, watch
 from infra.storage import open_target
 from infra.tell import tell
 
@@ -68,6 +68,7 @@ def look_around(settings: Settings, engine: Engine) -> int:
         for kind in ("no_worker", "scheduler_unreachable"):
             _set(c, kind, {"": cluster[1]} if cluster is not None and cluster[0] == kind else {})
         _set(c, "storage_unreachable", unreachable)
+        tallies.mark(c, tallies.WATCHED)
         return len(alarms.open_alarms(c))
 
 

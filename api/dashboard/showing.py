@@ -28,14 +28,11 @@ def bytes_text(value: float | None) -> str:
     """``1.23 GB``: powers of 1,000, as disks and clouds count."""
     if value is None:
         return UNKNOWN
-    size = float(value)
-    for unit in _UNITS[:-1]:
-        if abs(size) < 999.5:
-            break
-        size /= 1000
-    else:
-        unit = _UNITS[-1]
-    return f"{size:,.0f} {unit}" if unit == "B" or abs(size) >= 99.95 else f"{size:.3g} {unit}"
+    size, step = float(value), 0
+    while abs(size) >= 999.5 and step < len(_UNITS) - 1:
+        size, step = size / 1000, step + 1
+    unit = _UNITS[step]
+    return f"{size:,.0f} {unit}" if step == 0 or abs(size) >= 99.95 else f"{size:.3g} {unit}"
 
 
 def duration_text(seconds: float | None) -> str:

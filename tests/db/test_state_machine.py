@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
+from counting import counted, kept
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -327,6 +328,11 @@ class Machine(RuleBasedStateMachine):
         assert [counts.stores, counts.failures, counts.pending] == [
             listed.count(which) for which in ("stores", "failures", "pending")
         ]
+
+    @invariant()
+    def what_is_kept_as_a_count_is_what_counting_gives(self) -> None:
+        with self.bench.engine.connect() as c:
+            assert kept(c, self.bench.dataset.pk) == counted(c, self.bench.dataset.pk)
 
     @invariant()
     def every_attempt_is_in_history_as_it_ended(self) -> None:
