@@ -31,6 +31,7 @@ from cli.options import (
     Workers,
     read_request,
 )
+from cli.report import report
 from cli.served import adopt, mcp, reconcile_objects, republish, verify
 from cli.standing import down, logs, runner, trigger, up
 
@@ -238,6 +239,7 @@ def memory(
         show_memory(dataset, target=to, run=run, output=output, timeline=timeline, as_json=as_json, verbose=verbose)
 
 
+app.command()(report)
 for _command in (up, down, logs, trigger, runner):
     app.command()(_command)
 

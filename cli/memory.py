@@ -171,7 +171,7 @@ def _whose(found: Look) -> str:
 
 
 def _plot(found: Look, path: Path, *, timeline: bool) -> None:
-    from cli.memory_plot import scatter_figure, timeline_figure
+    from tasks.plots.figures import scatter_figure, timeline_figure
 
     measured = [one for one in found.attempts if one.measured_bytes]
     if not timeline:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,7 @@ from cli.runtime import has_state, prepare
 from cli.wording import json_line
 from contract.errors import Refused
 from contract.times import utc_stamp
+from infra.processes import user_name
 from infra.sizes import format_bytes
 from infra.wording import bounded, plural
 
@@ -84,10 +83,7 @@ def operator_of(by: str | None, why: str | None = None) -> Operator:
     from flows.operations import Operator
 
     if by is None:
-        try:
-            by = pwd.getpwuid(os.geteuid()).pw_name
-        except KeyError:  # a container may run under a number that nobody has given a name
-            by = f"uid {os.geteuid()}"
+        by = user_name()
     if not by.strip() or not by.isprintable():
         raise Refused("--by must name somebody")
     return Operator(name=by.strip(), why=why)

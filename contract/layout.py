@@ -14,6 +14,7 @@ from contract.errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Container
+    from uuid import UUID
 
 __all__ = [
     "CATALOG_KEY",
@@ -27,6 +28,7 @@ __all__ = [
     "LAYOUT_VIEW",
     "LAYOUT_VIEW_LEVELS",
     "ROOT_METADATA",
+    "RUNS_AREA",
     "SHARD_SECONDS",
     "SIGNAL_DTYPE",
     "VIEW_CHUNK_COLUMNS",
@@ -40,6 +42,7 @@ __all__ = [
     "is_dataset_id",
     "level0_path",
     "manifest_key",
+    "run_report_key",
     "store_key",
     "store_path",
     "store_url",
@@ -53,6 +56,8 @@ CONVERSION_REVISION = 4
 
 DATASET_ID_PATTERN = r"^[a-z]{2}[0-9]{6}$"
 CATALOG_KEY = "zarr-catalog.json"
+RUNS_AREA = "_runs"
+"""First segment of the keys of what runs say for their operators; no reader is served from there."""
 ROOT_METADATA = "zarr.json"
 """The object that makes a folder of objects a store; written last and removed first."""
 
@@ -129,6 +134,11 @@ def manifest_key(dataset_id: str) -> str:
 def events_key(dataset_id: str) -> str:
     """Key of the dataset's events.parquet."""
     return f"{dataset_prefix(dataset_id)}events.parquet"
+
+
+def run_report_key(run_id: UUID) -> str:
+    """Key of the report that a run leaves for its operators; it lies beside the datasets, never below one."""
+    return f"{RUNS_AREA}/{run_id}/report.html"
 
 
 def store_key(dataset_id: str, zarr: str) -> str:

@@ -117,12 +117,12 @@ _CLAIM = text("""
             claimed_at = zarrmill_now(), lease_expires_at = zarrmill_now() + make_interval(secs => :lease_s)
         FROM held
         WHERE r.pk = :recording AND r.dataset_pk = :dataset AND r.due = 'pending'
-        RETURNING r.pk, r.format
+        RETURNING r.pk, r.format, r.why
     )
     INSERT INTO attempts (id, recording_pk, run_id, worker, format, route, floor_bytes, projected_bytes, permitted_bytes,
-                          scratch_bytes)
+                          scratch_bytes, why)
     SELECT CAST(:attempt AS uuid), pk, :run, :worker, format, :route, NULLIF(CAST(:floor AS bigint), 0),
-           CAST(:projected AS bigint), CAST(:permitted AS bigint), CAST(:scratch AS bigint)
+           CAST(:projected AS bigint), CAST(:permitted AS bigint), CAST(:scratch AS bigint), why
     FROM moved
 """)
 

@@ -21,6 +21,7 @@ __all__ = [
     "Host",
     "KnownHeader",
     "Reservation",
+    "RunReport",
     "StoreVerdict",
     "Sweep",
     "Verdict",
@@ -52,6 +53,21 @@ class KnownHeader(Base):
     key: Mapped[Path] = mapped_column(primary_key=True)
     header: Mapped[Json]
     noted_at: Mapped[Moment]
+
+
+class RunReport(Base):
+    """The report that a run left beside its target, or what kept it from being written."""
+
+    __tablename__ = "run_reports"
+    __table_args__ = (
+        CheckConstraint("num_nulls(size_bytes, trouble) = 1", name="written_or_trouble"),
+        CheckConstraint("tries > 0 AND size_bytes >= 0 AND length(trouble) <= 4000", name="thin"),
+    )
+    run_id: Mapped[RunKey] = mapped_column(primary_key=True)
+    made_at: Mapped[Moment]
+    tries: Mapped[int] = mapped_column(Integer, server_default=text("1"))
+    size_bytes: Mapped[int | None]
+    trouble: Mapped[str | None]
 
 
 class Verdict(Base):

@@ -37,6 +37,7 @@ from db.bookkeeping import (
     Host,
     KnownHeader,
     Reservation,
+    RunReport,
     StoreVerdict,
     Sweep,
     Verdict,
@@ -69,6 +70,7 @@ __all__ = [
     "Request",
     "Reservation",
     "Run",
+    "RunReport",
     "Store",
     "StoreVerdict",
     "Sweep",
@@ -152,7 +154,12 @@ class Run(Base):
             name="mode",
         ),
         CheckConstraint("number > 0", name="number"),
-        CheckConstraint("pg_column_size(counts) < 65536 AND length(error) <= 4000", name="thin"),
+        CheckConstraint(
+            "pg_column_size(counts) < 65536 AND pg_column_size(asked) < 16384 AND length(source_commit) <= 250"
+            " AND length(error) <= 4000",
+            name="thin",
+        ),
+        Index(None, "started_at"),
     )
     id: Mapped[UUID] = mapped_column(primary_key=True)
     dataset_pk: Mapped[DatasetKey]
@@ -170,6 +177,9 @@ class Run(Base):
     ended_at: Mapped[datetime | None]
     counts: Mapped[Json]
     error: Mapped[str | None]
+    source_commit: Mapped[str | None]
+    asked: Mapped[Json]
+    flow_run_id: Mapped[UUID | None]
 
 
 class DatasetLease(Base):
@@ -381,6 +391,7 @@ class Attempt(Base):
     stage_bytes: Mapped[Json]
     notes: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default=text("'{}'"))
     quantisation: Mapped[bytes | None]
+    why: Mapped[str | None]
 
 
 class Intent(Base):

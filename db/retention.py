@@ -41,6 +41,8 @@ _RUNS = text("""
       AND u.ended_at < zarrmill_now() - make_interval(days => :days)
       AND NOT EXISTS (SELECT FROM attempts a WHERE a.run_id = u.id)
       AND NOT EXISTS (SELECT FROM callbacks c WHERE c.run_id = u.id)
+      -- a run stays known until its report is removed
+      AND NOT EXISTS (SELECT FROM run_reports q WHERE q.run_id = u.id AND q.size_bytes IS NOT NULL)
 """)
 
 
@@ -51,7 +53,7 @@ def trim(c: Connection, *, dataset: Dataset, keep_days: int) -> Trimmed:
     """Remove the dataset's attempts, delivered callbacks and runs that ended more than ``keep_days`` days ago.
 
     Kept for ever: the last attempt at each recording, the attempt that made a served store, the runs of both, the last
-    run, and every callback that was not delivered. Headers noted as long ago go too, of whatever dataset. So ``why`` never becomes empty, and nothing that is owed is forgotten.
+    run, and every callback that was not delivered; a run also while its report stands. Headers noted as long ago go too, of whatever dataset. So ``why`` never becomes empty, and nothing that is owed is forgotten.
     """
     values = {"dataset": dataset.pk, "days": keep_days}
     attempts = c.execute(_ATTEMPTS, values).rowcount

@@ -29,6 +29,8 @@ __all__ = [
     "finish",
     "last_runs",
     "lost",
+    "note_asked",
+    "note_flow_run",
     "note_stage",
     "run_of",
 ]
@@ -104,6 +106,19 @@ def note_stage(c: Connection, *, run: Run, stage: str) -> None:
     )
     if done.rowcount != 1:
         raise lost(run)
+
+
+def note_asked(c: Connection, *, run: Run, source_commit: str | None, asked: Mapping[str, Any]) -> None:
+    """Note at which commit the run reads its source, and what it was asked, a small JSON object."""
+    c.execute(
+        text("UPDATE runs SET source_commit = left(:commit, 250), asked = CAST(:asked AS jsonb) WHERE id = :id"),
+        {"id": run.id, "commit": source_commit, "asked": json.dumps(dict(asked))},
+    )
+
+
+def note_flow_run(c: Connection, *, run: Run, flow_run_id: UUID) -> None:
+    """Note which of Prefect's flow runs records the run."""
+    c.execute(text("UPDATE runs SET flow_run_id = :flow_run WHERE id = :id"), {"id": run.id, "flow_run": flow_run_id})
 
 
 def finish(

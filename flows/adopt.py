@@ -19,8 +19,10 @@ from db.adoption import UNKNOWN_BIOSIGIO, AdoptedStore, adopt_failures, adopt_pe
 from db.apply import apply_plan
 from flows.ownership import is_gone, owning
 from flows.preview import opened_database
+from flows.run_report import leave_reports
 from flows.survey import current_versions, survey
 from infra.home import Home, private_folder
+from infra.processes import user_name
 from infra.storage import open_target
 from tasks.adoption.event_rows import rows_by_store
 from tasks.adoption.served_index import read_served_index
@@ -181,8 +183,10 @@ def _adopt(settings: Settings, engine: Engine, dataset_id: str, request: Reconve
         registered = datasets.find(c, dataset_id=dataset_id, target=place.url)
         to_convert = 0 if registered is None else len(recordings.due(c, dataset=registered))
         counts = {"stores": moved[0], "failures": moved[1]}
+        runs.note_asked(c, run=run, source_commit=surveyed.commit, asked={"by": user_name()})
         runs.finish(c, run=run, state="completed", counts=counts)
         leases.release(c, run=run)
+    unreported = () if registered is None else leave_reports(engine, place, registered)
     return Adopted(
         dataset_id=dataset_id,
         target=place.url,
@@ -195,7 +199,7 @@ def _adopt(settings: Settings, engine: Engine, dataset_id: str, request: Reconve
         attempts=moved[2],
         gone=len(trusted.gone),
         outside_raw=served.outside_raw,
-        notes=(*trouble, *_unusable(served), *_silent(silent)),
+        notes=(*trouble, *_unusable(served), *_silent(silent), *unreported),
     )
 
 

@@ -23,6 +23,7 @@ from flows.orders import durations, learnt_kinds, orders
 from flows.renames import copy_renamed_stores
 from flows.request import GaveUp, RecordingEnded, StageChanged, Started
 from flows.request import Published as PublishedEvent
+from flows.run_report import leave_reports, remove_old_reports
 from flows.summary import summarise
 from flows.trigger import settle_run
 from infra.home import private_folder
@@ -146,12 +147,13 @@ def carry_out(
     _end(session, tally, published)
     catalog_changed, notes = _catalog(session)
     deliver_due(session.engine, session.settings)
+    unreported = leave_reports(session.engine, session.survey.target, session.dataset)
     written = tally.converted or tally.copied or published.removed or done_instead
     return summarise(
         session,
         converted=len(tally.converted),
         changed=published.changed or bool(written) or catalog_changed,
-        notes=(*_copies(tally), *_disclosures(published), *notes),
+        notes=(*_copies(tally), *_disclosures(published), *notes, *unreported),
         seconds=time.monotonic() - began,
         unserved=tally.unserved(len(to_convert)) if instead is None else None,
     )
@@ -354,9 +356,11 @@ def _left(session: Session, tally: Tally) -> LeftBecause | None:
 
 def _trim(session: Session) -> None:
     """Remove old history of the dataset; the run has ended already, so trouble is logged only."""
+    keep_days = session.settings.keep_history_days
     try:
+        remove_old_reports(session.engine, session.survey.target, session.dataset, keep_days=keep_days)
         with session.engine.begin() as c:
-            retention.trim(c, dataset=session.dataset, keep_days=session.settings.keep_history_days)
+            retention.trim(c, dataset=session.dataset, keep_days=keep_days)
     except DBAPIError as error:
         log.warning("old history was not removed: %s", error_line(error))
 

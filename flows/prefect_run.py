@@ -27,6 +27,7 @@ from pydantic import Field
 from contract.errors import Refused
 from flows.prefect_adopted import adopt
 from flows.prefect_left import crash_left, dataset_tag
+from flows.prefect_report import leave_artifact, note_flow_run
 from flows.request import Mode
 from flows.stop import listening
 
@@ -91,11 +92,15 @@ def reconvert_dataset(
     # again, because the engine has just put a SIGTERM handler of its own in place
     with listening(direct.session.stop), _cancellable(direct.session, flow_run.id):
         try:
+            note_flow_run(direct.session, flow_run.id)
             direct.summary = direct.work(_as_task)
         except BaseException as error:
             direct.error = error
+            if isinstance(error, Exception):
+                leave_artifact(direct.session, None, error)
             raise
     summary = direct.summary
+    leave_artifact(direct.session, summary, None)
     told = f"{summary.discovered} discovered = {summary.stores} stores + {summary.failures} failures + {summary.pending} pending"
     return Cancelled(message=told) if summary.stopped else Completed(message=told)
 

@@ -14,9 +14,12 @@ from db import datasets, leases, runs
 from db.recordings import apply_plan
 from flows.ownership import is_gone, owning, workers_ended
 from flows.request import Note
+from flows.run_report import leave_reports
 from flows.survey import current_versions, make_plan
 from flows.trigger import claim_for_run, end_without_publishing
 from infra.home import Home
+from infra.processes import user_name
+from infra.sizes import format_bytes
 from tasks.callback import RunReport, enqueue, enqueue_converting, failed_body
 from tasks.publish.repair import repair_intents
 
@@ -169,6 +172,7 @@ def _prepare(opening: Opening, dataset: Dataset, run: Run, ownership: Ownership)
         apply_plan(c, dataset=dataset, run=run, rows=planned.rows())
         datasets.note_converting(c, run=run)
         enqueue_converting(c, run=run, dataset=dataset)
+        runs.note_asked(c, run=run, source_commit=opening.survey.commit, asked=_asked(opening.request))
     for sentence in opening.survey.notes:
         opening.on_event(Note(sentence=sentence))
     given = {
@@ -177,6 +181,23 @@ def _prepare(opening: Opening, dataset: Dataset, run: Run, ownership: Ownership)
         if each.name not in {"called", "find_lost", "is_open"}
     }
     return Session(**given, dataset=dataset, run=run, plan=planned, ownership=ownership)
+
+
+def _asked(request: ReconvertRequest) -> dict[str, object]:
+    """What history keeps of a request; the user whose command this is stands for who asked, where no request of theirs does."""
+    said: dict[str, object] = {
+        "by": user_name(),
+        "commit": request.commit,
+        "rebuild_on": ", ".join(sorted(request.rebuild_on)),
+        "priority": request.priority,
+        "workers": request.workers,
+        "memory": request.memory_bytes and format_bytes(request.memory_bytes),
+        "hash_signals": request.hash_signals,
+        "allow_dirty": request.allow_dirty,
+        "at": request.at,
+        "public": request.public,
+    }
+    return {name: value for name, value in said.items() if value}
 
 
 @contextmanager
@@ -228,6 +249,9 @@ def _end_badly(opening: Opening, dataset: Dataset, run: Run, error: BaseExceptio
             )
     except (SQLAlchemyError, ZarrmillError) as another:
         _cannot("note the end of run %d: %s", run, another)
+        return
+    if isinstance(error, Exception):  # who presses Ctrl-C twice does not wait; upkeep or the next run writes it
+        leave_reports(opening.engine, opening.survey.target, dataset)
 
 
 def _release(engine: Engine, run: Run) -> None:

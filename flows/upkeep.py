@@ -14,7 +14,9 @@ from flows.catalogs import publish_catalogs
 from flows.ownership import is_gone
 from flows.prefect_adopted import asking
 from flows.prefect_left import crash_left, dataset_tag
+from flows.run_report import leave_owed_reports, remove_old_reports
 from flows.watch import look_around, tell_untold
+from infra.storage import open_target
 from tasks.callback import deliver_due, enqueue, refused_body
 from tasks.convert.scratch import is_left_behind
 
@@ -46,6 +48,7 @@ class Kept:
     accepted: int
     refused: int
     scratch_removed: int
+    reports: int
     trimmed: int
     alarms_open: int
     alarms_told: int
@@ -55,8 +58,8 @@ class Kept:
         """For the flow run."""
         return (
             f"{self.leases_ended} leases of killed runs ended, {self.requests_back} requests wait again, {self.words_sent} runs told "
-            f"as failed; callbacks: {self.accepted} accepted, {self.refused} refused; {self.scratch_removed} scratch folders and "
-            f"{self.trimmed} old rows removed; {self.alarms_open} alarms open, {self.alarms_told} told"
+            f"as failed; callbacks: {self.accepted} accepted, {self.refused} refused; {self.reports} reports of runs written; "
+            f"{self.scratch_removed} scratch folders and {self.trimmed} old rows removed; {self.alarms_open} alarms open, {self.alarms_told} told"
         )
 
 
@@ -76,7 +79,8 @@ def keep_up(settings: Settings, engine: Engine) -> Kept:
         accepted=delivered.accepted,
         refused=delivered.refused,
         scratch_removed=_remove_left_scratch(settings.scratch),
-        trimmed=_trim(engine, settings.keep_history_days),
+        reports=leave_owed_reports(settings, engine),
+        trimmed=_trim(settings, engine),
         alarms_open=look_around(settings, engine),
         alarms_told=tell_untold(settings, engine),
     )
@@ -142,13 +146,19 @@ def _remove_left_scratch(scratch: Path) -> int:
     return removed
 
 
-def _trim(engine: Engine, keep_days: int) -> int:
+def _trim(settings: Settings, engine: Engine) -> int:
     """Remove old history: of the service, and of each dataset once a day."""
+    keep_days = settings.keep_history_days
+    with engine.connect() as c:
+        due = [dataset for pk in retention.due_for_trimming(c) if (dataset := datasets.by_pk(c, pk=pk)) is not None]
+    for dataset in due:
+        try:
+            remove_old_reports(engine, open_target(dataset.target, settings), dataset, keep_days=keep_days)
+        except ZarrmillError as error:
+            log.warning("old reports of %s were not removed: %s", dataset.dataset_id, error.sentence)
     with engine.begin() as c:
         removed = retention.trim_service(c, keep_days=keep_days)
-        for pk in retention.due_for_trimming(c):
-            dataset = datasets.by_pk(c, pk=pk)
-            if dataset is not None:
-                trimmed = retention.trim(c, dataset=dataset, keep_days=keep_days)
-                removed += trimmed.attempts + trimmed.callbacks + trimmed.runs
+        for dataset in due:
+            trimmed = retention.trim(c, dataset=dataset, keep_days=keep_days)
+            removed += trimmed.attempts + trimmed.callbacks + trimmed.runs
     return removed

@@ -13,6 +13,7 @@ from contract.redact import error_line
 from db import leases, operators, runs
 from db.withdrawal import forget_served, served_stores, take_out
 from flows.ownership import is_gone, owning
+from flows.run_report import leave_reports
 from flows.survey import current_versions
 from infra.home import Home
 from infra.storage import open_target
@@ -74,7 +75,7 @@ def withdraw(settings: Settings, engine: Engine, dataset: Dataset, operator: Ope
         executed=execute,
     )
     if execute:
-        _execute(settings, engine, target, dataset, stores)
+        _execute(settings, engine, target, dataset, stores, by=operator.name)
     with engine.begin() as c:
         operators.note(
             c,
@@ -91,7 +92,9 @@ def withdraw(settings: Settings, engine: Engine, dataset: Dataset, operator: Ope
     return told
 
 
-def _execute(settings: Settings, engine: Engine, target: Target, dataset: Dataset, stores: list[str]) -> None:
+def _execute(
+    settings: Settings, engine: Engine, target: Target, dataset: Dataset, stores: list[str], *, by: str
+) -> None:
     with owning(Home(settings.home)) as ownership:
         with engine.begin() as c:
             run = leases.acquire(
@@ -102,6 +105,7 @@ def _execute(settings: Settings, engine: Engine, target: Target, dataset: Datase
                 versions=current_versions(),
                 owner_is_gone=is_gone,
             )
+            runs.note_asked(c, run=run, source_commit=None, asked={"by": by})
         try:
             _remove(engine, target, dataset, run, stores)
         except (ZarrmillError, OSError) as error:
@@ -111,6 +115,7 @@ def _execute(settings: Settings, engine: Engine, target: Target, dataset: Datase
         finally:
             with engine.begin() as c:
                 leases.release(c, run=run)
+            leave_reports(engine, target, dataset)
 
 
 def _remove(engine: Engine, target: Target, dataset: Dataset, run: Run, stores: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import select
 import signal
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from contract.errors import ZarrmillError
 
-__all__ = ["ServerFailed", "begun", "command_line", "end_process", "is_running", "running_in", "wait_gone"]
+__all__ = ["ServerFailed", "begun", "command_line", "end_process", "is_running", "running_in", "user_name", "wait_gone"]
 
 _PROC = Path("/proc")
 
@@ -109,3 +110,11 @@ def end_process(pid: int, *stages: tuple[signal.Signals, float]) -> bool:
         if wait_gone(pid, patience_s):
             return True
     return not is_running(pid)
+
+
+def user_name() -> str:
+    """The user whose process this is."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a container may run under a number that nobody has given a name
+        return f"uid {os.geteuid()}"

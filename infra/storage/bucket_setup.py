@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from contract.layout import CATALOG_KEY
+from infra.storage.keys import AREA
 from infra.storage.s3_connection import connect
 from infra.storage.s3_errors import answer
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["BucketSetup", "SetupStep"]
 
 _DEFAULT_REGION: Final = "us-east-1"
+_OPEN: Final = ("????????/zarr/*", CATALOG_KEY, f"{AREA}/probe-*")
+"""What anybody reads: a dataset's id has eight characters, and a probe tells whether anybody does."""
 _CORS: Final = {
     "AllowedMethods": ["GET", "HEAD"],
     "AllowedOrigins": ["*"],
@@ -65,23 +69,31 @@ class BucketSetup:
         return SetupStep(name="bucket", done=True, sentence=f"the bucket {self._name} was made")
 
     def allow_reading(self) -> SetupStep:
-        """Anybody may get objects below the prefix; who may list or write stays as it is."""
-        resource = f"arn:aws:s3:::{self._name}/{self._prefix}*"
-        statement = {
+        """Anybody may get datasets, the catalog and probes below the prefix; who may list or write stays as it is.
+
+        What runs leave for their operators lies beside the datasets, and is not among it.
+        """
+        place = f"{self._name}/{self._prefix}"
+        statement: dict[str, Any] = {
             "Sid": f"ZarrmillRead{hashlib.sha256(self._prefix.encode()).hexdigest()[:8]}",
             "Effect": "Allow",
             "Principal": "*",
             "Action": ["s3:GetObject"],
-            "Resource": [resource],
+            "Resource": [f"arn:aws:s3:::{place}{each}" for each in _OPEN],
         }
         found = self._ask("get_bucket_policy", absent=("NoSuchBucketPolicy", "404"))
         policy: dict[str, Any] = json.loads(found["Policy"]) if found else {"Version": "2012-10-17", "Statement": []}
+        # services spell the rest of a statement in ways of their own
+        ours = [one for one in policy["Statement"] if one.get("Sid") == statement["Sid"]]
+        if any(sorted(_listed(one.get("Resource"))) == sorted(statement["Resource"]) for one in ours):
+            return SetupStep(
+                name="policy", done=False, sentence=f"its policy lets anybody read the datasets of {place}"
+            )
+        # an older one of ours opened everything below the prefix
         others = [one for one in policy["Statement"] if one.get("Sid") != statement["Sid"]]
-        if len(others) < len(policy["Statement"]):
-            return SetupStep(name="policy", done=False, sentence=f"its policy lets anybody read {resource}")
         policy["Statement"] = [*others, statement]
         self._ask("put_bucket_policy", Policy=json.dumps(policy))
-        return SetupStep(name="policy", done=True, sentence=f"its policy now lets anybody read {resource}")
+        return SetupStep(name="policy", done=True, sentence=f"its policy now lets anybody read the datasets of {place}")
 
     def allow_pages(self) -> SetupStep:
         """Web pages of every origin may read. Rules that are there already stay as they are."""
@@ -103,3 +115,7 @@ class BucketSetup:
             lambda: connection.request(operation, what, named, absence=is_absence)
         )
         return found
+
+
+def _listed(resource: Any) -> list[str]:
+    return [resource] if isinstance(resource, str) else list(resource or ())

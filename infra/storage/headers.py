@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from contract.layout import RUNS_AREA
+
 __all__ = ["cache_control", "content_type"]
 
-_CONTENT_TYPES = {"json": "application/json", "parquet": "application/vnd.apache.parquet"}
+_CONTENT_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "json": "application/json",
+    "parquet": "application/vnd.apache.parquet",
+}
 _DOCUMENTS = frozenset({"index.json", "manifest.json", "events.parquet"})
 
 
@@ -14,7 +20,9 @@ def content_type(key: str) -> str:
 
 
 def cache_control(key: str) -> str:
-    """``Cache-Control`` of the object at ``key``: documents and metadata a minute, the catalog an hour, chunks a day."""
+    """``Cache-Control`` of the object at ``key``: documents and metadata a minute, the catalog an hour, chunks a day, what is private never."""
+    if key.startswith(f"{RUNS_AREA}/"):
+        return "private, no-store"
     return f"public, max-age={_max_age_s(key)}"
 
 

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from cli.memory import Look, look, memory_lines
-from cli.memory_plot import scatter_figure, timeline_figure
 from contract.errors import Refused
 from db import recordings
 from db.measurements import KindMeasured, MeasuredAttempt
 from db.recordings import Measured
+from tasks.plots.figures import scatter_figure, timeline_figure
 
 MIB = 2**20
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Plots of memory: measured against projected, and what each worker promised and used over a run."""
+"""Plots of memory as files: measured against projected, and what each worker promised and used over a run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullLocator
 
 from infra.sizes import format_bytes
+from tasks.plots.memory import COLOURS, MARKERS, ranks, steps, time_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
     from matplotlib.axes import Axes
 
@@ -21,19 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["scatter_figure", "timeline_figure"]
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31", "#5D3A9B")
-"""Okabe and Ito's, which people with any colour vision tell apart; the markers differ too."""
-_MARKERS = "osD^vPX*h"
 _GREY = "#666666"
 _MAX_WORKERS = 16
 
 
 def _style(formats: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Colour and marker of each format, in the order of their names."""
-    return {
-        name: (_COLOURS[at % len(_COLOURS)], _MARKERS[at % len(_MARKERS)])
-        for at, name in enumerate(sorted(set(formats)))
-    }
+    return {name: (COLOURS[at], MARKERS[at]) for name, at in ranks(formats).items()}
 
 
 def _bytes_axis(axis: Axes, which: str) -> None:
@@ -117,7 +111,7 @@ def timeline_figure(attempts: Sequence[MeasuredAttempt], title: str) -> Figure:
         by_worker[one.worker].append(one)
     began = min(one.started_at for one in attempts)
     workers = sorted(by_worker)[:_MAX_WORKERS]
-    scale, unit = _time_unit((max(one.held_until for one in attempts) - began).total_seconds())
+    scale, unit = time_unit((max(one.held_until for one in attempts) - began).total_seconds())
     figure = Figure(figsize=(9, 1.4 + 2.4 * len(workers)), layout="constrained", dpi=120)
     all_axes = figure.subplots(len(workers), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, worker in zip(all_axes, workers, strict=True):
@@ -126,7 +120,7 @@ def timeline_figure(attempts: Sequence[MeasuredAttempt], title: str) -> Figure:
             ("permitted_bytes", "#56B4E9", "permitted"),
             ("measured_bytes", "#D55E00", "measured"),
         ):
-            moments, values = _steps(own, what, began)
+            moments, values = steps(own, what, began)
             axes.fill_between(
                 [moment / scale for moment in moments], values, step="post", color=colour, alpha=0.35, linewidth=0
             )
@@ -152,24 +146,3 @@ def _linear_bytes_axis(axes: Axes) -> None:
     axes.set_ylim(0, 1.05 * highest)
     axes.yaxis.set_major_locator(MultipleLocator(2.0 ** math.ceil(math.log2(highest / 6))))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _at: format_bytes(round(value))))
-
-
-def _steps(attempts: Sequence[MeasuredAttempt], what: str, began: datetime) -> tuple[list[float], list[int]]:
-    """Moments in seconds at which the sum over what was converting changed, and the sum from then on."""
-    changes: dict[float, int] = defaultdict(int)
-    for one in attempts:
-        held = getattr(one, what) or 0
-        changes[(one.started_at - began).total_seconds()] += held
-        changes[(one.held_until - began).total_seconds()] -= held
-    moments, values, total = [0.0], [0], 0
-    for moment in sorted(changes):
-        total += changes[moment]
-        moments.append(moment)
-        values.append(total)
-    return moments, values
-
-
-def _time_unit(seconds: float) -> tuple[float, str]:
-    if seconds < 300:
-        return 1.0, "s"
-    return (60.0, "min") if seconds < 3 * 3600 else (3600.0, "h")

@@ -1,0 +1,305 @@
+"""What one run did, counted by Postgres from its attempts: a bounded number of rows, whatever the run held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from sqlalchemy import text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection, TextClause
+
+
+__all__ = [
+    "Change",
+    "DueWhy",
+    "Ending",
+    "Outlier",
+    "Stage",
+    "Standing",
+    "Told",
+    "Waiting",
+    "changes",
+    "due_whys",
+    "endings",
+    "largest",
+    "slowest",
+    "stages",
+    "standings",
+    "told",
+    "waiting",
+]
+
+_EXAMPLES: Final = 10
+_SECONDS = "extract(epoch FROM COALESCE(a.ended_at, zarrmill_now()) - a.started_at)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """Attempts of the run that ended alike.
+
+    Parameters
+    ----------
+    last
+        Whether these are the last attempts of their recordings in this run; each recording has one such.
+    seconds
+        Wall time of all of them together.
+    examples
+        Paths, the first ten in order, each with its error.
+    """
+
+    outcome: str
+    code: str | None
+    reason: str | None
+    last: bool
+    attempts: int
+    counted: int
+    seconds: float
+    examples: tuple[tuple[str, str | None], ...]
+
+
+_ENDINGS = text(f"""
+    WITH a AS (
+        SELECT a.outcome, a.code, a.reason, a.counted, {_SECONDS} AS seconds, r.path, left(a.error, 300) AS error,
+               a.ordinal = max(a.ordinal) OVER (PARTITION BY a.recording_pk) AS last
+        FROM attempts a JOIN recordings r ON r.pk = a.recording_pk WHERE a.run_id = :run
+    )
+    SELECT outcome, code, reason, last, count(*) AS attempts, count(*) FILTER (WHERE counted) AS counted, sum(seconds) AS seconds,
+           CASE WHEN outcome <> 'done' THEN (array_agg(path ORDER BY path))[1:{_EXAMPLES}] END AS paths,
+           CASE WHEN outcome <> 'done' THEN (array_agg(error ORDER BY path))[1:{_EXAMPLES}] END AS errors
+    FROM a GROUP BY outcome, code, reason, last ORDER BY count(*) DESC, outcome, code, reason, last
+""")
+
+
+def endings(c: Connection, *, run_id: UUID) -> tuple[Ending, ...]:
+    """How the run's attempts ended, the most frequent first."""
+    return tuple(
+        Ending(
+            outcome=row.outcome,
+            code=row.code,
+            reason=row.reason,
+            last=row.last,
+            attempts=row.attempts,
+            counted=row.counted,
+            seconds=float(row.seconds),
+            examples=tuple(zip(row.paths or (), row.errors or (), strict=True)),
+        )
+        for row in c.execute(_ENDINGS, {"run": run_id})
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One stage over all attempts of the run: how many went through it, its seconds, and the bytes where they are known."""
+
+    name: str
+    attempts: int
+    seconds: float
+    median_s: float
+    worst_s: float
+    size_bytes: int | None
+
+
+_STAGES = text("""
+    SELECT s.key AS name, count(*) AS attempts, sum(s.value::float8) AS seconds,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY s.value::float8) AS median_s, max(s.value::float8) AS worst_s,
+           sum((a.stage_bytes ->> s.key)::bigint)::bigint AS size_bytes
+    FROM attempts a, jsonb_each_text(a.stage_seconds) s WHERE a.run_id = :run GROUP BY s.key ORDER BY sum(s.value::float8) DESC
+""")
+
+
+def stages(c: Connection, *, run_id: UUID) -> tuple[Stage, ...]:
+    """Time and bytes by stage, the longest first. What happens inside ``child`` is a part of it."""
+    return tuple(Stage(**row._mapping) for row in c.execute(_STAGES, {"run": run_id}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlier:
+    """An attempt that stands out, by its time or by its memory."""
+
+    path: str
+    format: str
+    outcome: str
+    seconds: float
+    size_bytes: int
+    measured_bytes: int | None
+    worker: str
+
+
+_OUTLIER = f"""
+    SELECT r.path, a.format, a.outcome, {_SECONDS}::float8 AS seconds, r.size_bytes, a.measured_bytes, a.worker
+    FROM attempts a JOIN recordings r ON r.pk = a.recording_pk WHERE a.run_id = :run
+"""
+_SLOWEST = text(_OUTLIER + "ORDER BY seconds DESC, r.path LIMIT :limit")
+_LARGEST = text(_OUTLIER + "AND a.measured_bytes IS NOT NULL ORDER BY a.measured_bytes DESC, r.path LIMIT :limit")
+
+
+def slowest(c: Connection, *, run_id: UUID, limit: int = 10) -> tuple[Outlier, ...]:
+    """The attempts that took longest, from claim to end."""
+    return _outliers(c, _SLOWEST, run_id, limit)
+
+
+def largest(c: Connection, *, run_id: UUID, limit: int = 10) -> tuple[Outlier, ...]:
+    """The attempts that measured most memory."""
+    return _outliers(c, _LARGEST, run_id, limit)
+
+
+def _outliers(c: Connection, statement: TextClause, run_id: UUID, limit: int) -> tuple[Outlier, ...]:
+    return tuple(Outlier(**row._mapping) for row in c.execute(statement, {"run": run_id, "limit": limit}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Recordings that stand otherwise after the run than after the last attempt before it: how many, and the first ten.
+
+    ``kind`` is ``new`` (converted for the first time), ``remade``, ``recovered`` (converted, and had not been at its last attempt),
+    ``broken`` (failed or put off, and had been converted), ``unsuccessful`` (failed or put off at its first attempt),
+    or ``as before`` (failed or put off again).
+    """
+
+    kind: str
+    recordings: int
+    examples: tuple[str, ...]
+
+
+_CHANGES = text(f"""
+    WITH own AS (
+        SELECT DISTINCT ON (a.recording_pk) a.recording_pk, a.ordinal, a.outcome FROM attempts a WHERE a.run_id = :run
+        ORDER BY a.recording_pk, a.ordinal DESC
+    ), compared AS (
+        SELECT r.path, CASE
+            WHEN o.outcome = 'done' AND b.outcome IS NULL THEN 'new'
+            WHEN o.outcome = 'done' AND b.outcome IN ('done', 'adopted') THEN 'remade'
+            WHEN o.outcome = 'done' THEN 'recovered'
+            WHEN b.outcome IS NULL THEN 'unsuccessful'
+            WHEN b.outcome IN ('done', 'adopted') THEN 'broken' ELSE 'as before' END AS kind
+        FROM own o JOIN recordings r ON r.pk = o.recording_pk
+        LEFT JOIN LATERAL (
+            SELECT p.outcome FROM attempts p
+            WHERE p.recording_pk = o.recording_pk AND p.ordinal < o.ordinal AND p.run_id <> :run AND p.outcome <> 'converting'
+            ORDER BY p.ordinal DESC LIMIT 1
+        ) b ON true
+        WHERE o.outcome IN ('done', 'failed', 'pending', 'expired')
+    )
+    SELECT kind, count(*) AS recordings, (array_agg(path ORDER BY path))[1:{_EXAMPLES}] AS paths
+    FROM compared GROUP BY kind ORDER BY count(*) DESC, kind
+""")
+
+
+def changes(c: Connection, *, run_id: UUID) -> tuple[Change, ...]:
+    """What the run's attempts changed, the largest group first."""
+    return tuple(
+        Change(kind=row.kind, recordings=row.recordings, examples=tuple(row.paths))
+        for row in c.execute(_CHANGES, {"run": run_id})
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A recording that waits for a conversion, and until when."""
+
+    path: str
+    size_bytes: int
+    reason: str
+    attempts: int
+    next_attempt_at: datetime | None
+
+
+_WAITING = text("""
+    SELECT r.path, r.size_bytes, r.reason, r.attempts, r.next_attempt_at FROM recordings r
+    WHERE r.dataset_pk = :dataset AND r.due = 'pending'
+    ORDER BY r.size_bytes DESC, r.path LIMIT :limit
+""")
+
+
+def waiting(c: Connection, *, dataset_pk: int, limit: int = 10) -> tuple[Waiting, ...]:
+    """The largest recordings of a dataset that wait now."""
+    rows = c.execute(_WAITING, {"dataset": dataset_pk, "limit": limit})
+    return tuple(Waiting(**row._mapping) for row in rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A callback of the run at one address; ``endpoint`` is None while it was sent nowhere."""
+
+    status: str
+    endpoint: str | None
+    tries: int
+    delivered_at: datetime | None
+    last_error: str | None
+
+
+_TOLD = text("""
+    SELECT k.status, d.endpoint, COALESCE(d.tries, 0) AS tries, COALESCE(d.delivered_at, k.delivered_at) AS delivered_at, d.last_error
+    FROM callbacks k LEFT JOIN callback_deliveries d ON d.callback_pk = k.pk
+    WHERE k.run_id = :run ORDER BY k.pk, d.endpoint LIMIT 100
+""")
+
+
+def told(c: Connection, *, run_id: UUID) -> tuple[Told, ...]:
+    """What was told of the run, to whom, and whether it was heard."""
+    return tuple(Told(**row._mapping) for row in c.execute(_TOLD, {"run": run_id}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Recordings of a dataset that stand alike now, of those that are due or have a verdict.
+
+    ``kind`` is ``failures`` or ``pending``; ``word`` its code or reason. ``is_served``: an older store of them is served meanwhile.
+    """
+
+    kind: str
+    word: str
+    is_served: bool
+    recordings: int
+    next_at: datetime | None
+    examples: tuple[tuple[str, str | None], ...]
+
+
+_STANDINGS = text(f"""
+    SELECT CASE WHEN due = 'failed' THEN 'failures' ELSE 'pending' END AS kind, COALESCE(code, reason) AS word,
+           served_source IS NOT NULL AND served_source = source AS is_served, count(*) AS recordings, min(next_attempt_at) AS next_at,
+           (array_agg(path ORDER BY path))[1:{_EXAMPLES}] AS paths,
+           (array_agg(left(COALESCE(detail, last_error), 300) ORDER BY path))[1:{_EXAMPLES}] AS details
+    FROM recordings WHERE dataset_pk = :dataset AND due IN ('failed', 'pending', 'converting')
+    GROUP BY 1, 2, 3 ORDER BY 1, count(*) DESC, 2, 3
+""")
+
+
+def standings(c: Connection, *, dataset_pk: int) -> tuple[Standing, ...]:
+    """What is not as it should be in a dataset now, by code and reason, failures first."""
+    return tuple(
+        Standing(
+            kind=row.kind,
+            word=row.word,
+            is_served=row.is_served,
+            recordings=row.recordings,
+            next_at=row.next_at,
+            examples=tuple(zip(row.paths, row.details, strict=True)),
+        )
+        for row in c.execute(_STANDINGS, {"dataset": dataset_pk})
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueWhy:
+    """Recordings that the run tried for the same reason."""
+
+    why: str | None
+    recordings: int
+
+
+def due_whys(c: Connection, *, run_id: UUID) -> tuple[DueWhy, ...]:
+    """Why the recordings that the run tried were due, the most frequent first."""
+    rows = c.execute(
+        text("""
+            SELECT why, count(DISTINCT recording_pk) AS recordings FROM attempts WHERE run_id = :run AND outcome <> 'adopted'
+            GROUP BY why ORDER BY 2 DESC, 1
+        """),
+        {"run": run_id},
+    )
+    return tuple(DueWhy(**row._mapping) for row in rows)
