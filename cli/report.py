@@ -70,11 +70,7 @@ def write_report(
         if head is None or page is None:
             raise Refused(f"{dataset_id} was never converted" if run is None else f"{dataset_id} has no run {run}")
         left = of_run(c, run_id=head.id)
-    path = Path(output or f"{dataset_id}-run-{head.number}.html")
-    try:
-        path.write_bytes(page)
-    except OSError as error:
-        raise Refused(f"-o {path}: the file cannot be written: {error.strerror or error}") from error
+    path = _written(Path(output or f"{dataset_id}-run-{head.number}.html"), page)
     if as_json:
         said = {
             "dataset_id": dataset_id,
@@ -88,3 +84,11 @@ def write_report(
     typer.echo(f"The report of {dataset_id}, run {head.number}, is in {path} ({format_bytes(len(page))}).")
     if left is not None and left.trouble is not None:
         typer.echo(f"The run itself could not leave it at the target: {left.trouble}")
+
+
+def _written(path: Path, page: bytes) -> Path:
+    try:
+        path.write_bytes(page)
+    except OSError as error:
+        raise Refused(f"-o {path}: the file cannot be written: {error.strerror or error}") from error
+    return path

@@ -88,7 +88,7 @@ def _note_trouble(engine: Engine, run: Run, error: Exception) -> str:
     try:
         with engine.begin() as c:
             run_reports.note(c, run_id=run.id, trouble=sentence)
-    except Exception as another:  # noqa: BLE001 - likewise
+    except Exception as another:  # noqa: BLE001 - nor may it be undone by what cannot be noted
         log.warning("that was not noted: %s", error_line(another))
     return f"the report of run {run.number} could not be written: {sentence}"
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["BucketSetup", "SetupStep"]
 
 _DEFAULT_REGION: Final = "us-east-1"
-_OPEN: Final = ("????????/zarr/*", CATALOG_KEY, f"{AREA}/probe-*")
-"""What anybody reads: a dataset's id has eight characters, and a probe tells whether anybody does."""
+_OPEN: Final = ("*/zarr/*", CATALOG_KEY, f"{AREA}/probe-*")
+"""What anybody reads: all of a dataset lies below ``zarr/``, and a probe tells whether anybody does. Not every service knows ``?``."""
 _CORS: Final = {
     "AllowedMethods": ["GET", "HEAD"],
     "AllowedOrigins": ["*"],

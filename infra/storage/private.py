@@ -34,7 +34,7 @@ def put_private(target: Target, key: str, data: bytes) -> None:
     """
     area, *_rest = key.split("/")
     if isinstance(target, FolderTarget):
-        target.root.mkdir(parents=True, exist_ok=True)
+        # a report is no reason to make a target
         with suppress(FileExistsError):
             (target.root / area).mkdir(mode=0o700)
     else:

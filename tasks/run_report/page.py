@@ -44,7 +44,7 @@ def report_page(story: Story, *, made_at: datetime) -> bytes:
         differences=_differences(story),
         endings=_endings(story),
         scatter=Markup(scatter_svg(story.attempts)),  # noqa: S704 - names in it are escaped where it is drawn
-        timeline=Markup(timeline_svg(story.attempts)),  # noqa: S704
+        timeline=Markup(timeline_svg(story.attempts)),  # noqa: S704 - likewise
         left_out=max(story.attempt_count - MOST_DRAWN, 0),
         cost=_cost(story),
     )

@@ -39,6 +39,7 @@ COMMANDS = (
     "status",
     "why",
     "memory",
+    "report",
     "up",
     "down",
     "logs",

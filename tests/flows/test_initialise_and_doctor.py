@@ -106,7 +106,10 @@ def test_init_makes_what_is_missing_once_and_keeps_the_rights_of_others(place: P
     assert place.init(public=True) == {**STANDS, "bucket": True, "policy": True, "cors": True}
     assert place.init(public=True) == STANDS
     (statement,) = policy_of(place)
-    assert statement["Resource"] == [f"arn:aws:s3:::{place.name}/served/*"]
+    below = f"arn:aws:s3:::{place.name}/served/"
+    assert statement["Resource"] == [
+        f"{below}{what}" for what in ("*/zarr/*", "zarr-catalog.json", ".zarrmill/probe-*")
+    ]
     theirs = {**statement, "Sid": "Theirs", "Resource": [f"arn:aws:s3:::{place.name}/other/*"]}
     place.server.plain_client.put_bucket_policy(
         Bucket=place.name, Policy=json.dumps({"Version": "2012-10-17", "Statement": [theirs]})
@@ -114,10 +117,11 @@ def test_init_makes_what_is_missing_once_and_keeps_the_rights_of_others(place: P
     assert place.init(public=True) == {**STANDS, "policy": True}
     assert [one["Sid"] for one in policy_of(place)] == ["Theirs", statement["Sid"]]
     # what is not below the prefix was never opened
-    for key in ("served/a", "private/a"):
+    for key in ("served/x/zarr/a", "served/_runs/x/a", "private/a"):
         place.server.plain_client.put_object(Bucket=place.name, Key=key, Body=b"x")
     base = f"{place.server.url}/{place.name}/"
-    assert look(base, "served/a", unwritten="served/b").is_as_published
+    assert look(base, "served/x/zarr/a", unwritten="served/x/zarr/b").is_as_published
+    assert look(base, "served/_runs/x/a", unwritten="served/_runs/x/b").may_read is False
     assert look(base, "private/a", unwritten="private/b").may_read is False
 
 
