@@ -19,6 +19,7 @@ __all__ = [
     "Document",
     "Drain",
     "Host",
+    "Intent",
     "KnownHeader",
     "Reservation",
     "RunReport",
@@ -43,6 +44,18 @@ class Document(Base):
     adopted: Mapped[bytes | None]
     run_id: Mapped[UUID | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"))
     written_at: Mapped[Moment]
+
+
+class Intent(Base):
+    """A store that is being put at the target; left over, it names what a crash may have left half done."""
+
+    __tablename__ = "intents"
+    __table_args__ = (Index(None, "dataset_pk", "zarr"),)
+    attempt_id: Mapped[UUID] = mapped_column(primary_key=True)
+    dataset_pk: Mapped[DatasetKey]
+    recording_pk: Mapped[int] = mapped_column(ForeignKey("recordings.pk", ondelete="CASCADE"))
+    zarr: Mapped[Path]
+    opened_at: Mapped[Moment]
 
 
 class KnownHeader(Base):

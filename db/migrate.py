@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HEAD", "current", "upgrade"]
 
-HEAD = "0009"
+HEAD = "0010"
 """The newest migration. Written here too, so that the usual case, nothing to do, need not load Alembic."""
 
 _LOCK = 0x7A61_7272_6D69_6C6C

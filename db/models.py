@@ -35,6 +35,7 @@ from db.bookkeeping import (
     Contender,
     Document,
     Host,
+    Intent,
     KnownHeader,
     Reservation,
     RunReport,
@@ -392,15 +393,3 @@ class Attempt(Base):
     notes: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default=text("'{}'"))
     quantisation: Mapped[bytes | None]
     why: Mapped[str | None]
-
-
-class Intent(Base):
-    """A store that is being put at the target; left over, it names what a crash may have left half done."""
-
-    __tablename__ = "intents"
-    __table_args__ = (Index(None, "dataset_pk", "zarr"),)
-    attempt_id: Mapped[UUID] = mapped_column(primary_key=True)
-    dataset_pk: Mapped[DatasetKey]
-    recording_pk: Mapped[int] = mapped_column(ForeignKey("recordings.pk", ondelete="CASCADE"))
-    zarr: Mapped[Path]
-    opened_at: Mapped[Moment]
