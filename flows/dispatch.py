@@ -146,9 +146,10 @@ class Dispatch:
             return False
         del self._orders[order.attempt_id]
         self.in_flight[order.attempt_id] = one
-        self.stages.fetch(one)
         if begins:
             self._begin(one)
+        else:
+            self.stages.fetch(one)
         return True
 
     def _part(self, one: InFlight, *, converts: bool) -> Part:

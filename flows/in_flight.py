@@ -87,19 +87,18 @@ class Stages:
     events: queue.SimpleQueue[tuple[str, UUID]] = field(default_factory=queue.SimpleQueue)
 
     def fetch(self, one: InFlight) -> None:
-        """Let the worker bring the files of an attempt to its scratch. Holds neither memory nor a slot."""
+        """Let the worker bring the files of an attempt from afar to its scratch. Holds neither memory nor a slot."""
         one.fetched = self.client.submit(
             attempt.fetch, one.assignment, key=stage_key("fetch", one.attempt_id), **_pinned(one)
         )
         self._follow(one.fetched, FETCHED, one.attempt_id)
 
     def convert(self, one: InFlight, memory_bytes: int) -> None:
-        """Hand an attempt whose files are fetched, or are being, to its worker. Only this stage holds memory and a slot."""
+        """Hand an attempt to its worker whose files are there or near. Only this stage holds memory and a slot."""
         fetched = one.fetched
-        assert fetched is not None, "what is converted was fetched"
         one.converted = self.client.submit(
             attempt.convert,
-            fetched,
+            fetched or one.assignment,
             key=stage_key("convert", one.attempt_id),
             resources=one.worker.resources(memory_bytes),
             **_pinned(one),
@@ -108,7 +107,8 @@ class Stages:
             attempt.upload, one.converted, key=stage_key("upload", one.attempt_id), **_pinned(one)
         )
         one.fetched, one.may_be_guilty = None, True
-        fetched.release()  # type: ignore[no-untyped-call]  # distributed has no types here
+        if fetched is not None:
+            fetched.release()  # type: ignore[no-untyped-call]  # distributed has no types here
         self._follow(one.converted, CONVERTED, one.attempt_id)
         self._follow(one.uploaded, ENDED, one.attempt_id)
 

@@ -119,8 +119,12 @@ def fetch(assignment: Assignment) -> Fetched | AttemptReport:
     return _stage(room, "fetch", fetched, work)
 
 
-def convert(fetched: Fetched | AttemptReport) -> Converted | AttemptReport:
-    """The attempt with its finished store in scratch, or its report. The work is done in a child process."""
+def convert(before: Assignment | Fetched | AttemptReport) -> Converted | AttemptReport:
+    """The attempt with its finished store in scratch, or its report. The work is done in a child process.
+
+    Takes an assignment as it is where the files are near: bringing them is then a matter of links, and no task of its own.
+    """
+    fetched = fetch(before) if isinstance(before, Assignment) else before
     if isinstance(fetched, AttemptReport):
         return fetched
     order = fetched.order

@@ -68,7 +68,8 @@ class LeaseKeeper:
     """Holds attempts and renews them all in one statement every third of a lease.
 
     ``is_wanted`` says whether anybody still means to go on with an attempt that rests between two stages; ``let_go`` is called
-    for one that nobody did for ``patience_s``.
+    for one that nobody did for ``patience_s``. ``in_line`` names attempts that have come to this process and wait for their first stage:
+    they are renewed too, for as long as they wait.
     """
 
     def __init__(
@@ -77,12 +78,14 @@ class LeaseKeeper:
         *,
         is_wanted: Callable[[UUID], bool],
         let_go: Callable[[HeldAttempt], None],
+        in_line: Callable[[], Collection[UUID]] = tuple,
         lease_s: float = LEASE_S,
         patience_s: float = RESTING_PATIENCE_S,
     ) -> None:
         self._engine = engine
         self._is_wanted = is_wanted
         self._let_go = let_go
+        self._in_line = in_line
         self._lease_s = lease_s
         self._patience_s = patience_s
         self._lock = threading.Lock()
@@ -111,10 +114,15 @@ class LeaseKeeper:
             self._held[attempt_id] = held
             if self._stopped_early.pop(attempt_id, None) is not None:
                 held.stop_asked.set()
+        self.start()
+        return held
+
+    def start(self) -> None:
+        """Begin to renew, if that has not begun."""
+        with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._keep, name="zarrmill-leases", daemon=True)
                 self._thread.start()
-        return held
 
     def get(self, attempt_id: UUID) -> HeldAttempt | None:
         """The attempt if this process holds it."""
@@ -183,21 +191,24 @@ class LeaseKeeper:
             pause = self._lease_s / 3
             with self._lock:
                 held = [one for one in self._held.values() if not one.lost]
-            if not held:
+            waiting = self._in_line()
+            if not held and not waiting:
                 continue
             try:
-                self._renew(held)
+                self._renew(held, waiting)
             except SQLAlchemyError as error:
                 # Postgres restarts; the deadlines stand, and nobody writes past them.
-                _LOG.warning("%d attempts could not be renewed: %s", len(held), type(error).__name__)
+                count = len(held) + len(waiting)
+                _LOG.warning("%d attempts could not be renewed: %s", count, type(error).__name__)
                 pause = min(_RETRY_S, self._lease_s / 10)
 
-    def _renew(self, held: list[HeldAttempt]) -> None:
+    def _renew(self, held: list[HeldAttempt], waiting: Collection[UUID] = ()) -> None:
         asked = (
             time.monotonic()
         )  # before the statement: the lease in the database ends later than we think, never earlier
         with self._engine.begin() as c:
-            still = renew_attempts(c, attempt_ids=[one.attempt_id for one in held], lease_s=self._lease_s)
+            ids = {*waiting, *(one.attempt_id for one in held)}
+            still = renew_attempts(c, attempt_ids=ids, lease_s=self._lease_s)
         for one in held:
             if one.attempt_id in still:
                 one.deadline = asked + self._lease_s - min(WRITE_MARGIN_S, self._lease_s / 4)

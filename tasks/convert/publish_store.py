@@ -48,8 +48,8 @@ def publish_store(
         The target could not be written.
     """
     key = store_key(order.dataset_id, order.recording.zarr)
-    believed = transaction(lambda c: stores.believed(c, attempt_id=order.attempt_id, run_number=order.run_number))
-    left = transaction(lambda c: stores.open_intent(c, attempt_id=order.attempt_id, run_number=order.run_number))
+    held: dict[str, Any] = {"attempt_id": order.attempt_id, "run_number": order.run_number}
+    believed, left = transaction(lambda c: (stores.believed(c, **held), stores.open_intent(c, **held)))
     for intent in left:
         may_write()
         target.repair_store(key, token=intent.token)

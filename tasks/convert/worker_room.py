@@ -41,7 +41,7 @@ _TEND_EVERY_S: Final = 1.0
 _RELEASED_WITHIN_S: Final = 10.0  # a child is dead within 0.1 s, and then its edge is written
 
 
-def stage_key(stage: str, attempt_id: UUID) -> str:
+def stage_key(stage: str, attempt_id: UUID | str) -> str:
     """The Dask key of one stage of one attempt."""
     return f"{stage}-{attempt_id}"
 
@@ -56,7 +56,9 @@ class WorkerRoom:
         self.scratch = WorkerScratch(private_folder(settings.scratch))
         self.engine: Engine = engine(settings.database_url.get_secret_value(), pool_size=1)
         self.pool = ChildPool(child_environment(inherited_environment()))
-        self.leases = LeaseKeeper(self.engine, is_wanted=self._is_wanted, let_go=self._let_go)
+        self.leases = LeaseKeeper(
+            self.engine, is_wanted=self._is_wanted, let_go=self._let_go, in_line=self._waiting_for_a_slot
+        )
         self._dask_worker = dask_worker
         self._sources: dict[SourceAddress, Source] = {}
         self._sources_lock = threading.Lock()
@@ -135,6 +137,18 @@ class WorkerRoom:
             return True
         known = self._dask_worker.state.tasks
         return any(stage_key(stage, attempt_id) in known for stage in STAGES)
+
+    def _waiting_for_a_slot(self) -> list[UUID]:
+        """Attempts whose conversion has come to this worker and has not begun, whatever it waits for."""
+        if self._dask_worker is None:
+            return []
+        prefix = stage_key("convert", "")
+        tasks = list(self._dask_worker.state.tasks.items())  # the worker's own loop changes it meanwhile
+        return [
+            UUID(str(key).removeprefix(prefix))
+            for key, task in tasks
+            if str(key).startswith(prefix) and task.state in {"constrained", "ready", "waiting"}
+        ]
 
     def _let_go(self, held: HeldAttempt) -> None:
         """End an attempt that rests between two stages and that nobody will go on with."""

@@ -19,6 +19,19 @@ IN_THE_FLOW = 12.0
 at the fleet every two seconds, of which a slow machine makes more."""
 
 
+TRANSITIONS = 13.0
+"""Steps of the Dask scheduler for one recording whose files are near, at most: two tasks of five or six each."""
+
+
+def transitions_so_far(client: Client) -> int:
+    """How many steps the scheduler has taken since it was started."""
+
+    def counter(dask_scheduler: Any) -> int:
+        return int(dask_scheduler.transition_counter)
+
+    return int(client.run_on_scheduler(counter))
+
+
 def statements_for(client: Client, engine: Engine, keeper: Engine, folder: Path, count: int) -> list[str]:
     """Every statement of the flow while it converts ``count`` recordings."""
     shop = Shop.open(engine, folder)
@@ -61,10 +74,13 @@ def test_four_times_the_recordings_cost_four_times_the_statements(
     small_client: Client, bench_engine: Engine, bench_database: str, tmp_path: Path
 ) -> None:
     keeper = make_engine(bench_database)
+    before = transitions_so_far(small_client)
     try:
         few = len(statements_for(small_client, bench_engine, keeper, tmp_path / "few", FEW)) / FEW
         many = len(statements_for(small_client, bench_engine, keeper, tmp_path / "many", MANY)) / MANY
     finally:
         keeper.dispose()
+    steps = (transitions_so_far(small_client) - before) / (FEW + MANY)
+    assert steps <= TRANSITIONS, f"{steps:.1f} steps of the scheduler a recording"
     assert many <= 1.25 * few + 1, f"{few:.1f} statements a recording of {FEW}, {many:.1f} of {MANY}"
     assert many <= IN_THE_FLOW

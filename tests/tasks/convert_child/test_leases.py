@@ -73,6 +73,24 @@ def test_an_attempt_that_is_kept_outlives_its_first_lease(desk: Desk) -> None:
         assert recordings.expire(c, run=desk.run) == []
 
 
+def test_an_attempt_in_line_at_its_worker_outlives_its_first_lease(desk: Desk) -> None:
+    waiting = desk.claim()
+    keeper = LeaseKeeper(
+        desk.engine,
+        is_wanted=lambda _id: True,
+        let_go=lambda _held: None,
+        in_line=lambda: {waiting} - ({waiting} if keeper.get(waiting) else set()),
+        lease_s=LEASE_S,
+    )
+    try:
+        keeper.start()
+        first_end = desk.lease_ends()
+        wait_until(lambda: desk.lease_ends() > first_end + timedelta(seconds=LEASE_S), 120)
+        keeper.hold(waiting, desk.run.number).may_write()
+    finally:
+        keeper.close()
+
+
 def test_a_write_is_refused_well_before_the_lease_ends_in_the_database(desk: Desk) -> None:
     keeper = LeaseKeeper(desk.engine, is_wanted=lambda _id: True, let_go=lambda _held: None, lease_s=600.0)
     held = keeper.hold(desk.claim(), desk.run.number)
