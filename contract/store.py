@@ -16,6 +16,7 @@ from contract.layout import ENGINE_VERSION
 
 __all__ = [
     "ADDED_ROOT_ATTRIBUTES",
+    "EVENTS_OF_THE_RECORDING",
     "LABELS_DEDUPLICATED",
     "NOTE",
     "PUBLISH_ID",
@@ -46,6 +47,7 @@ ADDED_ROOT_ATTRIBUTES = (
     "channels_tsv_read_error",
     "channels_tsv_match",
     "channels_tsv_count_mismatch",
+    "events_source",
     "sidecar_notes",
     "publish_id",
 )
@@ -57,6 +59,8 @@ NOTE = (
 """The root attribute `note`, the same for every route by which a recording was converted."""
 LABELS_DEDUPLICATED = "channel_labels_deduplicated"
 """Member of `recording_metadata`: labels that were changed because the file repeats them, with the file's own."""
+EVENTS_OF_THE_RECORDING = "recording"
+"""Value of the root attribute `events_source`."""
 PUBLISH_ID = "publish_id"
 """Root attribute of a store in an object store: another one after every publish, so that readers see replacements."""
 VALUE_DESCRIPTIONS = "value_descriptions"
@@ -149,6 +153,10 @@ class RootAttributes(_Read):
     )
     channels_tsv_count_mismatch: ChannelsTsvCountMismatch | None = Field(
         default=None, description="Added by us when channels.tsv lists more channels than the file and the store have."
+    )
+    events_source: Literal["recording"] | None = Field(
+        default=None,
+        description="`recording` when no events.tsv applies and the events are those of the recording's own file, added by us.",
     )
     sidecar_notes: Listed[str] | None = Field(
         default=None, description="What is wrong with a sidecar, a sentence each, at most 20, added by us."

@@ -13,7 +13,7 @@ from contract.layout import store_path
 from tasks.bids.collisions import with_collisions
 from tasks.bids.entities import parse_name, split_extension, split_path
 from tasks.bids.folders import EXCLUDED, FolderRecording, Folders
-from tasks.bids.other_formats import FOLDER_NAMES, Others, folder_of, is_marker
+from tasks.bids.other_formats import FOLDER_NAMES, Others, folder_of, is_marker, named_as_a_recording
 from tasks.bids.recording import DiscoveredRecording, Discovery
 from tasks.bids.scope import EXCLUDED_SEGMENTS, calibration_kind, printable, unpublishable
 from tasks.bids.sidecars import SidecarIndex
@@ -100,6 +100,7 @@ class _Survey:
         self._splits: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
         self._others = Others()
         self._companions: dict[tuple[str, str], list[str]] = defaultdict(list)
+        self._vague: list[str] = []
 
     def look_at(self, path: str) -> None:
         """Put one path where it belongs."""
@@ -109,7 +110,8 @@ class _Survey:
             return
         stem, extension = split_extension(name)
         lowered = extension.lower()
-        format_name = self._endings.files.get(lowered)
+        is_vague = lowered in self._endings.vague
+        format_name = None if is_vague and not named_as_a_recording(path) else self._endings.files.get(lowered)
         if standing is not None:
             self._inner[standing].append(path)
             if format_name is not None:
@@ -121,6 +123,8 @@ class _Survey:
             self._problem(path, f"{why}; {what}, rename it")
         elif calibration_kind(name) is not None:
             self.sidecars.add(path)
+        elif format_name is not None and is_vague:
+            self._vague.append(path)
         elif format_name is not None and not is_marker(stem, format_name):
             self._others.known(folder, stem, lowered)
             self._primary(path, stem, lowered, format_name)
@@ -133,6 +137,7 @@ class _Survey:
 
     def recordings(self) -> Iterable[DiscoveredRecording]:
         """Every recording found, once all paths were looked at."""
+        self._decide_vague()
         for primary in self._primaries:
             yield self._finish(primary)
         for group in self._splits.values():
@@ -149,6 +154,14 @@ class _Survey:
             yield recording if odd is None else _unreadable(recording, odd)
         for other in self._others.found():
             yield self._without_reader(other)
+
+    def _decide_vague(self) -> None:
+        """Files whose ending means many things are recordings, but for those beside one whose ending says what it is."""
+        decided = [path for path in self._vague if not self._others.is_known(*_place(path)[:2])]
+        for path in decided:
+            folder, stem, extension = _place(path)
+            self._others.known(folder, stem, extension)
+            self._primary(path, stem, extension, self._endings.files[extension])
 
     def _without_reader(self, other: OtherRecording) -> DiscoveredRecording:
         """Counted, and a failure at once; nothing is looked for beside it, because nothing will read it."""
@@ -226,6 +239,13 @@ class _Survey:
 
     def _problem(self, path: str, sentence: str) -> None:
         self.problems.append(Problem(printable(path), sentence))
+
+
+def _place(path: str) -> tuple[str, str, str]:
+    """Folder, stem and ending in lower case."""
+    folder, name = split_path(path)
+    stem, extension = split_extension(name)
+    return folder, stem, extension.lower()
 
 
 def _unreadable(recording: DiscoveredRecording, odd: str) -> DiscoveredRecording:

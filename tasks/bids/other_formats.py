@@ -25,6 +25,7 @@ __all__ = [
     "Others",
     "folder_of",
     "is_marker",
+    "named_as_a_recording",
     "other_format",
     "stands_for_a_recording",
 ]
@@ -90,7 +91,7 @@ OTHER_FORMATS: tuple[OtherFormat, ...] = (
     OtherFormat(name="itab", words="ITAB", endings=(".mhd",)),
     OtherFormat(name="mef2", words="MEF 2", endings=(".mef",)),
     OtherFormat(name="matlab", words="MATLAB", endings=(".mat",), vague=True),
-    OtherFormat(name="hdf5", words="HDF5", endings=(".h5", ".hdf5"), vague=True),
+    OtherFormat(name="hdf5", words="HDF5", endings=(".hdf5",), vague=True),
     OtherFormat(
         name="table",
         words="a plain table",
@@ -125,7 +126,7 @@ def other_format(path: str, extension: str) -> OtherFormat | None:
     if one is None:
         return None
     if one.vague:
-        return one if parse_name(split_path(path)[1]).suffix in _DATATYPES else None
+        return one if named_as_a_recording(path) else None
     if one.name == _ORPHAN:
         return one if split_path(split_path(path)[0])[1] in _DATATYPES else None
     return one if stands_for_a_recording(path) else None
@@ -151,6 +152,11 @@ def folder_of(path: str, name: str, members: Iterable[str]) -> OtherRecording:
     )
 
 
+def named_as_a_recording(path: str) -> bool:
+    """Whether the name ends in a suffix of recordings, which an ending that means many things needs (``_eeg.h5``)."""
+    return parse_name(split_path(path)[1]).suffix in _DATATYPES
+
+
 def is_marker(stem: str, format_name: str) -> bool:
     """Whether a KIT file holds the coils' positions that BIDS calls ``markers``, and no recording."""
     return format_name == "kit" and parse_name(stem).suffix == "markers"
@@ -173,6 +179,10 @@ class Others:
             self._brainvision.add(folder)
         if (outer := _named_like_a_recording(folder)) is not None:
             self._speaking.add(outer)
+
+    def is_known(self, folder: str, stem: str) -> bool:
+        """Whether there is a recording of this stem with a reader, whose ending says what it is."""
+        return (folder, stem.lower()) in self._known
 
     def look_at(self, path: str, folder: str, stem: str, extension: str) -> None:
         """Put one path, which is no recording with a reader, where it belongs."""

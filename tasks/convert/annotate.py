@@ -58,6 +58,8 @@ def annotate(
             values["channels_tsv_read_error"] = True
         if matched is not None:
             values["channels_tsv_match"] = matched.as_attribute()
+        if sidecars.events_source is not None:
+            values["events_source"] = sidecars.events_source
         if sidecars.notes:
             values["sidecar_notes"] = list(sidecars.notes[:_MOST_NOTES])
 
@@ -110,7 +112,7 @@ def _with_renamed(
 
 
 def _events(store: Path, sidecars: ReadSidecars) -> None:
-    """Keep the events group only where an events.tsv applies; biosigIO always writes one."""
+    """Keep the events group only where there are events; biosigIO always writes one."""
     if sidecars.events is None:
         if (store / "events").is_dir():
             remove_group(store, "events")

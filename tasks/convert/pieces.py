@@ -11,6 +11,7 @@ from contract.layout import CHUNK_SECONDS, SHARD_SECONDS
 from contract.rates import resampling_ratio, served_rate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from fractions import Fraction
     from pathlib import Path
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from tasks.convert.loss import ChannelLoss
     from tasks.formats.protocol import Header, Route
+    from tasks.formats.windows import WindowReader
 
 __all__ = ["EngineInput", "Part", "Piece", "Rates", "WrittenGroup"]
 
@@ -41,6 +43,8 @@ class EngineInput:
         None leaves each channel's own.
     scratch
         An existing folder for the groups before they are one store, and for the streaming route's mapped files.
+    windows
+        Opens the recording where biosigIO has no importer for it; None where it has.
     """
 
     target: Path
@@ -51,6 +55,7 @@ class EngineInput:
     channels: pd.DataFrame | None
     events: pd.DataFrame
     scratch: Path
+    windows: Callable[[Path], WindowReader] | None = None
 
     @property
     def is_edf(self) -> bool:

@@ -20,6 +20,7 @@ from tasks.convert.gate import check_channels, check_groups
 from tasks.convert.loss import GroupLoss, coarse, pack_losses
 from tasks.convert.maxshield import corrected
 from tasks.convert.order import ConversionOrder, ConvertedStore
+from tasks.convert.own_events import with_own_events
 from tasks.convert.pieces import EngineInput
 from tasks.convert.resampling import served_length
 from tasks.convert.respelling import respelled, restore_labels
@@ -28,6 +29,7 @@ from tasks.convert.store import digest_objects, read_groups
 from tasks.events.rows import event_rows
 from tasks.formats import load
 from tasks.formats.content import corrupt, require_content
+from tasks.formats.windows import ReadsWindows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +145,7 @@ def _read(recording: DiscoveredRecording, source: Path) -> _Known:
         require_content(source / path)
     header = one.header(source / recording.path)
     _check_servable(header, recording.modality)
-    sidecars = read_sidecars(recording, source)
+    sidecars = with_own_events(read_sidecars(recording, source), recording, one, source / recording.path)
     return _Known(recording=recording, source=source, one=one, header=header, sidecars=sidecars)
 
 
@@ -181,6 +183,7 @@ def _write(known: _Known, store: Path, work: Path) -> tuple[SssEntry | None, tup
         else respelled(known.sidecars.channels.frame, known.header.respelled),
         events=_events_frame(known.sidecars.events),
         scratch=mapped,
+        windows=known.one.windows if isinstance(known.one, ReadsWindows) else None,
     )
     written = write_store(given, store)
     restore_labels(store, known.header.respelled)

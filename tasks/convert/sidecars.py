@@ -61,6 +61,8 @@ class ReadSidecars:
         A channels.tsv applies but could not be used: published as ``channels_tsv_read_error``.
     events
         None when no events.tsv applies, or it cannot be read, is no text, or has no onset column.
+    events_source
+        Where the events are from when that is no events.tsv: ``recording``, the file itself.
     value_descriptions
         Meaning of event values, from the ``Levels`` of every events.json that applies; None without any.
     notes
@@ -70,6 +72,7 @@ class ReadSidecars:
     channels: ChannelsTable | None = None
     channels_unreadable: bool = False
     events: Events | None = None
+    events_source: str | None = None
     value_descriptions: Mapping[str, str] | None = None
     power_line_frequency_hz: float | None = None
     electrodes: Electrodes | None = None

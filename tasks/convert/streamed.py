@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tasks.convert.labels import part_labels
 from tasks.convert.pieces import Piece
 from tasks.convert.seams import GroupSeams, GroupSource, passing_through
+from tasks.convert.windowed import opened
 from tasks.formats.memory import READ_CHUNK_SECONDS
 
 if TYPE_CHECKING:
@@ -19,13 +20,10 @@ __all__ = ["stream"]
 
 def stream(given: EngineInput, part: Part) -> Iterator[Piece]:
     """Write the groups of ``part``, of which a window at a time is in memory, or one channel."""
-    from biosigio.exporters.zarr_stream import _open_stream_source, stream_to_zarr
-    from biosigio.importers.meg import _patch_ctf_coil_aliases
+    from biosigio.exporters.zarr_stream import stream_to_zarr
 
-    # Only the in-memory importer teaches MNE the other spellings of CTF's head coils (one dataset has 380 such files).
-    _patch_ctf_coil_aliases()
     modality = given.modality.upper() if given.modality else None
-    source = _open_stream_source(str(part.path), modality)
+    source = _opened(given, part, modality)
     try:
         if source.n_samples == 0 or not source.channels:
             raise ValueError("No signals loaded")
@@ -62,6 +60,17 @@ def stream(given: EngineInput, part: Part) -> Iterator[Piece]:
             )
     finally:
         source.close()
+
+
+def _opened(given: EngineInput, part: Part, modality: str | None) -> Any:
+    from biosigio.exporters.zarr_stream import _open_stream_source
+    from biosigio.importers.meg import _patch_ctf_coil_aliases
+
+    if given.windows is not None:
+        return opened(given.windows, part.path, given.channels, modality)
+    # Only the in-memory importer teaches MNE the other spellings of CTF's head coils (one dataset has 380 such files).
+    _patch_ctf_coil_aliases()
+    return _open_stream_source(str(part.path), modality)
 
 
 def _apply(source: Any, given: EngineInput, modality: str | None) -> Mapping[str, Any] | None:

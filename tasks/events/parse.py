@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from contract.events import event_order, passthrough_names, source_columns, trial_type_counts
 from tasks.bids.cells import filled, numbers, rows_have
-from tasks.bids.tsv import parse_tsv
+from tasks.bids.tsv import Table, parse_tsv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tasks.bids.cells import Numbers
 
-__all__ = ["Events", "parse_events"]
+__all__ = ["Events", "events_of", "parse_events"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +63,15 @@ class Events:
 
 
 def parse_events(data: bytes) -> Events:
-    """The events in the bytes of an events.tsv; whatever they hold, nothing is raised.
+    """The events in the bytes of an events.tsv; whatever they hold, nothing is raised."""
+    return events_of(parse_tsv(data))
+
+
+def events_of(table: Table) -> Events:
+    """The events in a table, as an events.tsv has them.
 
     Known columns are matched in any case and the first one wins; a later one of the same name is another column.
     """
-    table = parse_tsv(data)
     known = source_columns(table.headers)
     blank: tuple[None, ...] = (None,) * len(table.rows)
     cells = [tuple(row[position] for row in table.rows) for position in range(len(table.headers))]

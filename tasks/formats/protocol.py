@@ -10,7 +10,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["ENTRY_POINT_GROUP", "Header", "NativeGroup", "ReadsStarts", "RecordingFormat", "Route"]
+    from tasks.bids.tsv import Table
+
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "Header",
+    "HoldsEvents",
+    "NativeGroup",
+    "NeedsSuffix",
+    "ReadsStarts",
+    "RecordingFormat",
+    "Route",
+]
 
 ENTRY_POINT_GROUP = "zarrmill.formats"
 
@@ -176,5 +187,29 @@ class ReadsStarts(Protocol):
         Returns
         -------
         0 where only the size counts; None where too much would have to be read.
+        """
+        ...
+
+
+@runtime_checkable
+class NeedsSuffix(Protocol):
+    """A format some of whose endings mean many things.
+
+    A file with such an ending is a recording only where its name says so (``_eeg.h5``), and beside a recording of the same
+    stem it is a part of that.
+    """
+
+    vague_extensions: frozenset[str]
+    """Of ``extensions``."""
+
+
+@runtime_checkable
+class HoldsEvents(Protocol):
+    """A format whose files can hold events, which count where no events.tsv applies."""
+
+    def events(self, primary: Path) -> Table:
+        """The file's own events in the columns of an events.tsv; without any column when it has none that can be used.
+
+        Its notes say what is wrong with them; that never fails a recording.
         """
         ...

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tasks.formats.protocol import ENTRY_POINT_GROUP
+from tasks.formats.protocol import ENTRY_POINT_GROUP, NeedsSuffix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,12 +55,15 @@ class Endings:
         Name of the format -> endings of its companions, for those that have any.
     precedence
         Name of the format -> its place when two recordings claim one store.
+    vague
+        Endings of files that are recordings only where the name says so.
     """
 
     files: Mapping[str, str]
     folders: Mapping[str, str]
     companions: Mapping[str, frozenset[str]]
     precedence: Mapping[str, int]
+    vague: frozenset[str]
 
 
 @lru_cache(maxsize=1)
@@ -87,4 +90,5 @@ def endings() -> Endings:
         folders=MappingProxyType(folders),
         companions=MappingProxyType({name: one.companions for name, one in load().items() if one.companions}),
         precedence=MappingProxyType({name: one.precedence for name, one in load().items()}),
+        vague=frozenset().union(*(one.vague_extensions for one in load().values() if isinstance(one, NeedsSuffix))),
     )

@@ -132,6 +132,11 @@ def _check_type_and_unit(
             channel.channel_type == declared.kind,
             f"{channel.label} of {group.name} is of the type {channel.channel_type}, channels.tsv says {declared.kind}",
         )
+    if source.unit_is_declared:
+        only = declared.unit or "n/a"
+        detail = f"{channel.label} of {group.name} is in {channel.unit}, its channels.tsv makes it {only}"
+        report.hold(Check.UNITS, channel.unit == only, detail)
+        return
     own, wanted = quantity(source.unit), quantity(declared.unit)
     served = quantity(channel.unit)
     if channel.channel_type not in DISCRETE and own is not None and wanted is not None and own[0] == wanted[0]:

@@ -18,6 +18,7 @@ from tasks.verify.events import check_events, check_rows, events_of
 from tasks.verify.groups import open_groups
 from tasks.verify.metadata import check_entry, check_root, check_sidecars
 from tasks.verify.objects import body_digest, check_objects
+from tasks.verify.own_events import own_events
 from tasks.verify.pyramid import check_pyramid
 from tasks.verify.rates import check_declared, check_rates
 from tasks.verify.recording.opening import open_recording
@@ -216,7 +217,9 @@ def _events(row: ServedStoreRow, inputs: Mapping[str, str], scratch: Path) -> tu
     """The events, and whether they are known: a table that is not plain is no witness, and neither is an absent one."""
     path = _sidecar(inputs, "_events.tsv")
     if path is None:
-        return None, not any(name.endswith("events.tsv") for name, _ in row.inputs)
+        if any(name.endswith("events.tsv") for name, _ in row.inputs):
+            return None, False
+        return own_events(scratch / row.path if row.path in inputs else None, row.format)
     table = read_table(scratch / path)
     events = None if table is None else events_of(table)
     return events, events is not None

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from contract.errors import Refused
+from tasks.vneurotk.opening import attribute, dataset
 
 __all__ = ["ENCODING", "MISSING", "BadScalars", "Missing", "Scalar", "ScalarType", "TypedScalars", "as_text"]
 
@@ -105,17 +106,21 @@ class TypedScalars:
 
     @classmethod
     def read(cls, group: Any, *, most: int) -> TypedScalars:
-        """The list in an open h5py group; at most ``most`` values, whatever the file declares.
+        """The list in an open h5py group (None: it is not there); at most ``most`` values, whatever the file declares.
 
         Raises
         ------
         BadScalars
             Another encoding, lists of unlike lengths, an unknown code, or more than may be read.
+        RecordingFailed
+            The values are elsewhere, or more than the file can hold.
         """
-        encoding = group.attrs.get("encoding")
+        encoding = None if group is None else attribute(group, "encoding")
         if encoding != ENCODING:
             raise BadScalars(f"the encoding is {_shown(encoding)}, not {ENCODING}")
-        types, values = group["types"], group["values"]
+        types, values = dataset(group, "types"), dataset(group, "values")
+        if types is None or values is None:
+            raise BadScalars("the list has no types or no values")
         if types.ndim != 1 or values.ndim != 1 or types.shape != values.shape:
             raise BadScalars(f"{types.shape} types belong to {values.shape} values")
         if types.shape[0] > most:

@@ -13,6 +13,7 @@ from ctf_files import ORIGIN, continuous_ctf
 from format_samples import bdf_bytes
 from reference_signal import SourceSignal, read_edf, read_mne
 from small_files import brainvision, edf_bytes, eeglab, eeglab_v73, fif, mefd, tones
+from vneurotk_files import write_vneurotk
 
 from tasks.formats.registry import endings
 
@@ -395,5 +396,32 @@ _OTHER_CASES = (
     ),
 )
 
-CASES = (*_EDF_CASES, *_BRAINVISION_CASES, *_EEGLAB_CASES, *_OTHER_CASES)
+# -- VneuroTK
+
+_LEVELS = np.round(tones(5, 3000, 1000.0) * 3e-6, 9)
+
+
+def _vneurotk(name: str, what: str, data: np.ndarray, *, units: bool = False, **changes: object) -> Case:
+    """Floats are written as they are; ``units``: the file names them, and else none is known."""
+
+    def put(primary: Path, _recordings: Path) -> None:
+        info = {"ch_units": ["V"] * len(data)} if units else None
+        write_vneurotk(primary, data, 1000.0, info=info, **changes)  # type: ignore[arg-type]  # its own keywords
+
+    labels = tuple(f"E{row + 1}" for row in range(len(data)))
+    unit = "V" if units else "n/a"
+    signal = SourceSignal(labels, 1000.0, data.astype(np.float64), (unit,) * len(data))
+    return _made(f"vneurotk-{name}", ".h5", f"VneuroTK, {what}", put, signal)
+
+
+_VNEUROTK_CASES = (
+    _vneurotk("1", "schema 1, float64 in V", _LEVELS, units=True),
+    _vneurotk("1-float32", "schema 1, float32, no unit", _LEVELS.astype(np.float32)),
+    _vneurotk(
+        "1-columns", "schema 1, int16, a chunk per channel", np.round(_LEVELS * 1e8).astype(np.int16), chunks=(3000, 1)
+    ),
+    _vneurotk("0", "schema 0", _LEVELS, schema=0, mode="continues"),
+)
+
+CASES = (*_EDF_CASES, *_BRAINVISION_CASES, *_EEGLAB_CASES, *_OTHER_CASES, *_VNEUROTK_CASES)
 """Every case; each name is used once."""

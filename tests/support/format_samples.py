@@ -10,19 +10,26 @@ from pathlib import Path
 
 from ctf_files import continuous_ctf
 from small_files import brainvision, edf_bytes, eeglab, eeglab_v73, fif, mefd, tones
+from vneurotk_files import write_vneurotk
+
+from contract.codes import FailureCode
 
 LABELS, PER_RECORD, RECORDS = ("A", "B"), (100, 100), 4
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A recording, the file of it that holds the header, the file that holds the samples, and what the header must say."""
+    """A recording, the file of it that holds the header, the file that holds the samples, and what the header must say.
+
+    ``instead`` is the verdict on other content in the place of the header.
+    """
 
     format: str
     primary: Path
     header: Path
     samples: Path
     shape: tuple[int, int, float]
+    instead: FailureCode = FailureCode.CORRUPT_OR_TRUNCATED
 
 
 def bdf_bytes(
@@ -111,6 +118,11 @@ def _mef3(folder: Path, _: Path) -> Sample:
     return Sample("mef3", path, first, first.with_suffix(".tdat"), (2, 2560, 256.0))
 
 
+def _vneurotk(folder: Path, _: Path) -> Sample:
+    path = write_vneurotk(folder / "x_eeg.h5", tones(4, 2000, 500.0), 500.0, onsets=(100, 900), ids=(1, 2))
+    return Sample("vneurotk", path, path, path, (4, 2000, 500.0), FailureCode.UNSUPPORTED_FORMAT)
+
+
 MAKERS: dict[str, Callable[[Path, Path], Sample]] = {
     "edf": _edf,
     "bdf": _bdf,
@@ -124,5 +136,6 @@ MAKERS: dict[str, Callable[[Path, Path], Sample]] = {
     "kit": _kit,
     "bti": _bti,
     "mef3": _mef3,
+    "vneurotk": _vneurotk,
 }
 """Kind of recording -> what writes one into an empty folder."""

@@ -9,6 +9,7 @@ from contract.redact import redact
 from tasks.verify.recording.brainvision import BrainVisionReading
 from tasks.verify.recording.edf import EdfReading
 from tasks.verify.recording.eeglab import EeglabReading
+from tasks.verify.recording.vneurotk import VneurotkReading
 from tasks.verify.recording.with_mne import MneReading
 from tasks.verify.report import NoVerdict, Unverifiable
 
@@ -57,4 +58,6 @@ def _opened(path: Path, format_name: str, work: Path) -> Reading:
             return BrainVisionReading(path)
         case "eeglab":
             return EeglabReading(path)
+        case "vneurotk":
+            return VneurotkReading(path)
     return MneReading(path, format_name, work)

@@ -20,7 +20,8 @@ __all__ = ["Reading", "SourceChannel"]
 class SourceChannel:
     """A channel of the file: its label, rate in Hz, number of samples, and the unit in which ``read`` gives them.
 
-    ``named`` is False where the file gives no label of its own; ``unit`` is "" where it gives none.
+    ``named`` is False where the file gives no label of its own; ``unit`` is "" where it gives none. ``unit_is_declared`` where a
+    channels.tsv then names the unit of the samples, which is nobody else's to name.
     """
 
     label: str
@@ -28,6 +29,7 @@ class SourceChannel:
     n_samples: int
     unit: str
     named: bool = True
+    unit_is_declared: bool = False
 
 
 class Reading(Protocol):

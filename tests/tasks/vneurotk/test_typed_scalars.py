@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.errors import Refused
+from contract.errors import RecordingFailed, Refused
 from tasks.vneurotk.typed_scalars import ENCODING, BadScalars, Missing, Scalar, ScalarType, TypedScalars, as_text
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
@@ -162,8 +162,14 @@ def test_a_list_that_declares_too_much_is_not_read(tmp_path: Path) -> None:
         group.attrs["encoding"] = ENCODING
         group.create_dataset("types", shape=(10**12,), chunks=(1000,), dtype=np.uint8)
         group.create_dataset("values", shape=(10**12,), chunks=(1000,), dtype=h5py.string_dtype())
-        with pytest.raises(BadScalars, match="more than 100000"):
+        with pytest.raises(RecordingFailed) as failed:
             TypedScalars.read(group, most=100_000)
+        assert "more than the file can hold" in (failed.value.detail or "")
+        TypedScalars.encode(range(11)).write(file, "few")
+        with pytest.raises(BadScalars, match="11 values are listed, more than 10"):
+            TypedScalars.read(file["few"], most=10)
+        with pytest.raises(BadScalars, match="the encoding is None"):
+            TypedScalars.read(None, most=10)
 
 
 @pytest.mark.parametrize(("value", "text"), [(None, ""), (Missing.NA, ""), (math.nan, ""), (True, "True"), (7, "7")])
