@@ -24,12 +24,14 @@ __all__ = [
     "OtherRecording",
     "Others",
     "folder_of",
+    "had_no_reader",
     "is_marker",
     "named_as_a_recording",
     "other_format",
     "stands_for_a_recording",
 ]
 
+_NO_READER = "there is no reader for"
 _ORPHAN = "nihon_kohden"
 _DATATYPES = frozenset({"eeg", "meg", "ieeg", "emg", "nirs"})
 _TEXTS = frozenset({".tsv", ".json", ".txt", ".md", ".gz", ".html", ".pdf", ".png", ".jpg", ".jpeg"})
@@ -219,7 +221,12 @@ class Others:
 
 
 def _detail(words: str, extension: str) -> str:
-    return f"there is no reader for {words} ({extension.lower()})"
+    return f"{_NO_READER} {words} ({extension.lower()})"
+
+
+def had_no_reader(detail: str | None) -> bool:
+    """Whether the detail of an ``unsupported_format`` says that there was no reader, so that one may have come since."""
+    return detail is not None and detail.startswith(_NO_READER)
 
 
 def _named_like_a_recording(folder: str) -> str | None:

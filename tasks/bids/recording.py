@@ -58,7 +58,7 @@ class DiscoveredRecording:
     zarr
         Store path relative to the dataset's contract base; the index's ``zarr``.
     format
-        Name of the reader in ``tasks.formats``: edf, bdf, brainvision, eeglab, fif, ctf, kit, bti, mef3; for a recording
+        Name of the reader in ``tasks.formats``: edf, bdf, brainvision, eeglab, fif, ctf, kit, bti, mef3, vneurotk; for a recording
         without a reader a name of ``tasks.bids.other_formats``, and then there is a ``failure``.
     modality
         From the BIDS suffix: eeg, meg, ieeg, emg; None for any other suffix.

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from contract.codes import FailureCode, WhyDue
+from tasks.bids.other_formats import had_no_reader
 from tasks.bids.scope import printable
 from tasks.plan.fingerprint import source_fingerprint
 from tasks.plan.planned import Plan, PlannedAction, PlannedRecording
@@ -220,6 +221,8 @@ def _judged(verdict: Verdict, asked: _Asked) -> _Decision:
     why = asked.differing(verdict)
     if why is not None:
         return _convert(why)
+    if verdict.code is FailureCode.UNSUPPORTED_FORMAT and had_no_reader(verdict.detail):
+        return _convert(WhyDue.NEW)  # it would have failed at discovery if there still were none
     if verdict.code is FailureCode.STORE_PATH_COLLISION:
         return _convert(WhyDue.NEW)
     if verdict.code is FailureCode.ANNEX_OBJECT_MISSING:

@@ -112,6 +112,41 @@ class TestWithoutAReader:
         assert only(*tree).path == "sub-01/meg/sub-01_task-x_meg.sqd"
 
 
+class TestEndingsThatMeanManyThings:
+    def test_an_h5_is_a_recording_where_its_name_says_so(self) -> None:
+        folder = "sub-01/eeg"
+        tree = in_folder(
+            folder, "sub-01_task-a_eeg.h5", "sub-01_task-b_EEG.H5", "stimuli.h5", "sub-01_task-a_beh.h5", "x.h5"
+        )
+        tree += ["stimuli/faces.h5", "derivatives/sub-01/eeg/sub-01_eeg.h5"]
+        discovery = found(*tree)
+        assert [(r.path, r.format, r.zarr) for r in discovery.recordings] == [
+            (f"{folder}/sub-01_task-a_eeg.h5", "vneurotk", f"{folder}/sub-01_task-a_eeg.zarr"),
+        ]
+        assert discovery.problems == ()
+
+    def test_it_has_its_sidecars(self) -> None:
+        tree = ["sub-01_meg.h5", "channels.tsv", "sub-01_events.tsv", "sub-01_meg.json"]
+        recording = only(*tree)
+        assert (recording.format, recording.modality, recording.failure) == ("vneurotk", "meg", None)
+        assert set(recording.sidecars.paths()) == set(tree[1:])
+
+    @pytest.mark.parametrize("known", ["a_eeg.edf", "A_eeg.set", "a_eeg.vhdr"])
+    def test_beside_a_recording_of_the_same_stem_it_is_a_part_of_that(self, known: str) -> None:
+        for tree in ([known, "a_eeg.h5"], ["a_eeg.h5", known]):
+            assert [r.path for r in found(*in_folder("sub-01/eeg", *tree)).recordings] == [f"sub-01/eeg/{known}"]
+
+    def test_what_means_as_many_things_beside_it_is_a_part_of_it(self) -> None:
+        assert only(*in_folder("sub-01/eeg", "a_eeg.h5", "a_eeg.mat", "a_eeg.csv")).format == "vneurotk"
+
+    def test_a_folder_of_the_same_store_is_served_first(self) -> None:
+        recordings = found("s/x_meg.ds/x.meg4", "s/x_meg.h5").recordings
+        assert [(r.format, r.failure and r.failure[0]) for r in recordings] == [
+            ("ctf", None),
+            ("vneurotk", FailureCode.STORE_PATH_COLLISION),
+        ]
+
+
 @pytest.mark.parametrize(
     ("path", "raw"),
     [
@@ -372,7 +407,7 @@ def test_discovery_does_not_depend_on_order_and_counts_each_file_once(tree: list
     counted_or_told = {*members, *(problem.path for problem in discovery.problems)}
     for path in tree:
         raw = not {"code", "derivatives"} & set(path.split("/"))
-        if raw and any(path.endswith(extension) for extension in endings().files):
+        if raw and any(path.endswith(extension) for extension in endings().files.keys() - endings().vague):
             assert path in counted_or_told
 
 

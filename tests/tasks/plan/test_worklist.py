@@ -37,7 +37,7 @@ def served(**other: str) -> ServedVersions:
 
 
 def verdict(code: FailureCode = FailureCode.NOT_CONTINUOUS, needed_bytes: int | None = None, **other: str) -> Verdict:
-    return Verdict(code=code, detail=None, needed_bytes=needed_bytes, **{**NOW_HAS, **other})
+    return Verdict(code=code, needed_bytes=needed_bytes, **{"detail": None, **NOW_HAS, **other})
 
 
 def state(**changes: Any) -> RecordingState:
@@ -135,6 +135,14 @@ RULES: list[tuple[str, RecordingState | None, dict[str, Any], PlannedAction, Why
     ("failed, source changed", replace(failed(), source="old"), {}, CONVERT, WhyDue.SOURCE),
     ("content has come", failed(FailureCode.ANNEX_OBJECT_MISSING), {}, CONVERT, WhyDue.RETRY),
     ("twin has gone", failed(FailureCode.STORE_PATH_COLLISION), {}, CONVERT, WhyDue.NEW),
+    (
+        "a reader has come",
+        failed(FailureCode.UNSUPPORTED_FORMAT, detail="there is no reader for HDF5 (.h5)"),
+        {},
+        CONVERT,
+        WhyDue.NEW,
+    ),
+    ("another version", failed(FailureCode.UNSUPPORTED_FORMAT, detail="its version is 2"), {}, KEEP, None),
     ("too large", failed(FailureCode.RECORDING_TOO_LARGE, needed_bytes=9), {"largest_worker_bytes": 8}, KEEP, None),
     ("too large, unknown", failed(FailureCode.RECORDING_TOO_LARGE, needed_bytes=9), {}, KEEP, None),
     (

@@ -158,7 +158,7 @@ def test_a_file_without_a_header_is_schema_0_where_something_says_so(tmp_path: P
 
 @pytest.mark.parametrize("mode", ["epochs", "patterns"])
 def test_epochs_of_schema_0_are_not_continuous(tmp_path: Path, mode: str) -> None:
-    assert outcome(file_at(tmp_path, READ["as it is"], schema=0, mode=mode))[0] is NOT_CONTINUOUS  # type: ignore[index]
+    assert outcome(file_at(tmp_path, READ["as it is"], schema=0, mode=mode))[0] is NOT_CONTINUOUS  # type: ignore[index]  # a verdict
 
 
 def test_hdf5_of_another_program_is_not_taken_for_schema_0(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_hdf5_of_another_program_is_not_taken_for_schema_0(tmp_path: Path) -> No
     with h5py.File(path, "w") as file:
         file.attrs["data_mode"] = "continuous"
         file["data"] = DATA.T
-    assert outcome(path)[0] is UNSUPPORTED  # type: ignore[index]
+    assert outcome(path)[0] is UNSUPPORTED  # type: ignore[index]  # a verdict
 
 
 def elsewhere(link: Any) -> Edit:
@@ -242,7 +242,7 @@ def test_attributes_that_hold_too_much_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / NAME
     with h5py.File(path, "w", libver="latest") as file:
         file.attrs["vneurotk_format"] = np.zeros(10**6, dtype=np.uint8)
-    assert outcome(path)[0] is CORRUPT  # type: ignore[index]
+    assert outcome(path)[0] is CORRUPT  # type: ignore[index]  # a verdict
 
 
 @pytest.mark.parametrize("part", [0.02, 0.3, 0.9])
