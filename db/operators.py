@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-__all__ = ["Action", "last_actions", "note"]
+__all__ = ["Action", "find_action", "last_actions", "note"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,3 +73,9 @@ def last_actions(c: Connection, *, subject: str | None = None, limit: int = 50) 
         {"subject": subject, "limit": limit},
     )
     return [Action(**{name: getattr(row, name) for name in Action.__slots__}) for row in rows]
+
+
+def find_action(c: Connection, *, pk: int) -> Action | None:
+    """The action of this number; None for one that never was."""
+    row = c.execute(text("SELECT * FROM operator_actions WHERE pk = :pk"), {"pk": pk}).one_or_none()
+    return None if row is None else Action(**{name: getattr(row, name) for name in Action.__slots__})

@@ -1,4 +1,4 @@
-"""How far a dataset is at this moment: its coverage, its newest run, and what converts now."""
+"""How far the run of a dataset is at this moment, and what converts now."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlalchemy import text
-
-from db.coverage import FAILURE, PENDING, SERVED
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,8 +31,6 @@ class Progress:
         Whether a run holds the dataset and was heard of within the time of its lease.
     waiting, running
         Requests for a conversion of it.
-    converting
-        Of the pending, those that convert now.
     at_work
         Recordings that convert now, served ones too.
     due
@@ -55,11 +51,6 @@ class Progress:
     is_live: bool
     waiting: bool
     running: bool
-    discovered: int
-    stores: int
-    failures: int
-    pending: int
-    converting: int
     at_work: int
     due: int
     made: int
@@ -86,13 +77,10 @@ class Progress:
 _PROGRESS = text(f"""
     WITH u AS (SELECT * FROM runs WHERE dataset_pk = :dataset ORDER BY number DESC LIMIT 1),
     counted AS (
-        SELECT count(*) FILTER (WHERE r.discovered) AS discovered, count(*) FILTER (WHERE {SERVED}) AS stores,
-               count(*) FILTER (WHERE {FAILURE}) AS failures, count(*) FILTER (WHERE {PENDING}) AS pending,
-               count(*) FILTER (WHERE {PENDING} AND r.due = 'converting') AS converting,
-               count(*) FILTER (WHERE r.due = 'converting') AS at_work,
+        SELECT count(*) FILTER (WHERE r.due = 'converting') AS at_work,
                count(*) FILTER (WHERE r.due = 'converting'
                    OR (r.due = 'pending' AND COALESCE(r.next_attempt_at <= zarrmill_now(), true))) AS due
-        FROM recordings r WHERE r.dataset_pk = :dataset
+        FROM recordings r WHERE r.dataset_pk = :dataset AND r.due IN ('pending', 'converting')
     ), tried AS (
         SELECT count(*) FILTER (WHERE a.outcome = 'done') AS made, count(a.ended_at) AS ended,
                count(*) FILTER (WHERE a.outcome = 'done' AND a.ended_at > zarrmill_now() - interval '{_LATELY}') AS lately

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LeftBecause",
+    "checked_request",
     "claim_for_run",
     "end_without_publishing",
     "known_dataset",
@@ -74,6 +75,33 @@ def trigger(
     Refused
         The dataset takes no part, a parameter is wrong, or its source has no such commit; the sentence names it and the way out.
     """
+    checked = checked_request(dataset, mode=mode, commit=commit, rebuild_on=rebuild_on)
+    with engine.begin() as c:
+        return requests.ask(
+            c,
+            dataset_pk=dataset.pk,
+            mode=checked,
+            asked_by=asked_by,
+            commit=commit,
+            rebuild_on=rebuild_on,
+            detail=detail,
+        )
+
+
+def checked_request(
+    dataset: Dataset,
+    *,
+    mode: str,
+    commit: str | None = None,
+    rebuild_on: Collection[str] = requests.DEFAULT_REBUILD_ON,
+) -> RequestMode:
+    """The mode, once it is sure that this can be asked of the dataset.
+
+    Raises
+    ------
+    Refused
+        As ``trigger`` does.
+    """
     checked = _checked_mode(mode)
     if commit is not None and not _COMMIT.fullmatch(commit):
         raise Refused(
@@ -88,16 +116,7 @@ def trigger(
         )
     if commit is not None:
         check_commit(dataset.source, commit)
-    with engine.begin() as c:
-        return requests.ask(
-            c,
-            dataset_pk=dataset.pk,
-            mode=checked,
-            asked_by=asked_by,
-            commit=commit,
-            rebuild_on=rebuild_on,
-            detail=detail,
-        )
+    return checked
 
 
 def _checked_mode(mode: str) -> RequestMode:

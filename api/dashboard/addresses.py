@@ -6,11 +6,14 @@ from urllib.parse import quote
 
 __all__ = [
     "HOME",
+    "dataset_action",
+    "dataset_events",
     "dataset_page",
     "gateway_store",
     "is_own_page",
     "plots_page",
     "recording_page",
+    "recordings_csv",
     "run_page",
     "viewer_page",
 ]
@@ -21,6 +24,21 @@ HOME = "/dashboard"
 def dataset_page(dataset_id: str) -> str:
     """The page of a dataset."""
     return f"{HOME}/datasets/{quote(dataset_id, safe='')}"
+
+
+def dataset_action(dataset_id: str, verb: str) -> str:
+    """Where the form of an action on a dataset is sent."""
+    return f"{dataset_page(dataset_id)}/actions/{quote(verb, safe='')}"
+
+
+def dataset_events(dataset_id: str) -> str:
+    """What moves of a dataset, as server-sent events."""
+    return f"{dataset_page(dataset_id)}/events"
+
+
+def recordings_csv(dataset_id: str) -> str:
+    """The table of a dataset's recordings as CSV."""
+    return f"{dataset_page(dataset_id)}/recordings.csv"
 
 
 def recording_page(dataset_id: str, path: str) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["FILTERS", "UNKNOWN", "ago", "bytes_text", "duration_text", "moment", "number", "share_text"]
+__all__ = ["FILTERS", "UNKNOWN", "ago", "bytes_text", "duration_text", "moment", "number", "rough_text", "share_text"]
 
 UNKNOWN = Markup('<span class="unknown">unknown</span>')
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -53,6 +53,19 @@ def duration_text(seconds: float | None) -> str:
     return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
 
 
+def rough_text(seconds: float | None) -> str:
+    """A duration that nobody knows exactly, to two places: ``30 s``, ``20 min``, ``3 h 20 min``, ``2 d 4 h``."""
+    if seconds is None:
+        return UNKNOWN
+    step = next((step for step, most in ((10, 300), (60, 3600), (600, 36_000)) if seconds < most), 3600)
+    whole = max(round(seconds / step), 1) * step
+    if whole < 300:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    return duration_text(whole)
+
+
 def share_text(part: float | None, whole: float | None) -> str:
     """``97.3 %`` of a whole. It says 100 % and 0 % only where that is so; unknown where there is no whole."""
     if part is None or not whole:
@@ -87,6 +100,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "number": number,
     "bytes": bytes_text,
     "duration": duration_text,
+    "rough": rough_text,
     "moment": moment,
 }
 """The filters of templates by name; each shows None as ``UNKNOWN``."""

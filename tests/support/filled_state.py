@@ -73,7 +73,7 @@ _RECORDING = text("""
     WITH one AS (
         INSERT INTO recordings (dataset_pk, path, zarr, format, modality, size_bytes, discovered, source, inputs, served_source, due,
                                 why, reason, code, verdict_options, verdict_engine, verdict_biosigio)
-        VALUES (:pk, :path || '.edf', :path || '.zarr', 'edf', 'eeg', 1000, true, 's', '', CASE WHEN :served THEN 's' END, :due,
+        VALUES (:pk, :path || '.edf', :path || '.zarr', 'edf', 'eeg', 1000, true, 's', decode('789c8b8e0500011500b9', 'hex'), CASE WHEN :served THEN 's' END, :due,
                 CASE WHEN :due = 'pending' THEN 'new' END, CASE WHEN :due = 'pending' THEN 'not_attempted' END, :code,
                 CASE WHEN :due = 'failed' THEN 'o' END, CASE WHEN :due = 'failed' THEN 'e' END,
                 CASE WHEN :due = 'failed' THEN 'b' END)
@@ -81,7 +81,7 @@ _RECORDING = text("""
     )
     INSERT INTO stores (recording_pk, dataset_pk, zarr, entry, source, options, engine, biosigio, digests, events_row_count, size_bytes,
                         duration_s, attempt_id, updated_utc)
-    SELECT pk, dataset_pk, zarr, 'entry', 's', 'o', 'e', 'b', 'd', 0, 1, 1.0, gen_random_uuid(), zarrmill_now() FROM one WHERE :served
+    SELECT pk, dataset_pk, zarr, convert_to('{"zarr": "x"}', 'UTF8'), 's', 'o', 'e', 'b', 'd', 0, 1, 1.0, gen_random_uuid(), zarrmill_now() FROM one WHERE :served
 """)
 
 

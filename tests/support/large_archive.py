@@ -77,7 +77,7 @@ _STATEMENTS = (
     INSERT INTO recordings (dataset_pk, path, zarr, format, modality, size_bytes, discovered, source, inputs, served_source, due, why,
                             reason, code, detail, verdict_options, verdict_engine, verdict_biosigio, attempts, counted_run, last_error,
                             last_attempt_at, next_attempt_at, attempt_id, run_number, worker, claimed_at, lease_expires_at)
-    SELECT pk, stem || '.' || format, stem || '.zarr', format, 'eeg', size_bytes, true, 's', '',
+    SELECT pk, stem || '.' || format, stem || '.zarr', format, 'eeg', size_bytes, true, 's', decode('789c8b8e0500011500b9', 'hex'),
            CASE WHEN due = 'none' OR due = 'pending' AND n % 100 >= 97 THEN 's' END, due,
            CASE WHEN due IN ('pending', 'converting') THEN CASE WHEN n % 100 >= 97 THEN 'engine' ELSE 'new' END END,
            CASE WHEN due = 'pending' THEN (ARRAY['infra_failure', 'memory_budget', 'not_attempted'])[1 + n % 3]
@@ -100,7 +100,7 @@ _STATEMENTS = (
     INSERT INTO attempts (id, recording_pk, run_id, worker, format, route, floor_bytes, projected_bytes, permitted_bytes, scratch_bytes,
                           measured_bytes, outcome, counted, code, reason, error, traceback, started_at, ended_at, stage_seconds, stage_bytes, notes)
     SELECT md5('at' || m.dataset_id || m.n || u.number)::uuid, m.pk, u.id, 'worker-' || m.n % 3, m.format,
-           CASE m.n % 5 WHEN 0 THEN 'stream' ELSE 'memory' END, m.floor, m.projected, m.projected,
+           CASE m.n % 5 WHEN 0 THEN 'streamed' ELSE 'in_memory' END, m.floor, m.projected, m.projected,
            2 * m.size_bytes, CASE WHEN m.outcome = 'converting' THEN NULL ELSE (m.projected * (0.45 + 0.5 * m.dice))::bigint END, m.outcome,
            m.outcome = 'pending' AND m.n % 3 < 2, CASE WHEN m.outcome = 'failed' THEN m.code END,
            CASE WHEN m.outcome = 'pending' THEN m.reason END,
@@ -128,7 +128,9 @@ _STATEMENTS = (
     """
     INSERT INTO stores (recording_pk, dataset_pk, zarr, entry, source, options, engine, biosigio, digests, events_row_count, size_bytes,
                         duration_s, attempt_id, updated_utc)
-    SELECT r.pk, r.dataset_pk, r.zarr, '{"zarr": "x"}', 's', 'o', '4', '1.2.13', 'd', 0, r.size_bytes / 2, 300, gen_random_uuid(),
+    SELECT r.pk, r.dataset_pk, r.zarr, convert_to('{"zarr": "x"}', 'UTF8'), 's', 'o', '4', '1.2.13', 'd', 0, r.size_bytes / 2, 300,
+           COALESCE((SELECT a.id FROM attempts a WHERE a.recording_pk = r.pk AND a.outcome = 'done' ORDER BY a.ordinal DESC LIMIT 1),
+                    md5('store' || r.pk)::uuid),
            zarrmill_now() - interval '1 hour'
     FROM recordings r JOIN datasets d ON d.pk = r.dataset_pk AND d.target = :target WHERE r.served_source IS NOT NULL
     """,

@@ -1,0 +1,1 @@
+for(let t of document.querySelectorAll("button[data-copy]")){if(!navigator.clipboard)break;t.hidden=!1,t.addEventListener("click",async()=>{try{await navigator.clipboard.writeText(document.getElementById(t.dataset.copy).textContent),t.textContent="Copied"}catch{t.textContent="Not copied"}setTimeout(()=>t.textContent="Copy",2e3)})}
