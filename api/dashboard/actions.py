@@ -25,6 +25,9 @@ from flows.proposals import carry_out, propose
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from db.dataset_values import Dataset
+    from flows.intentions import Proposal
+
 
 __all__ = ["add_actions"]
 
@@ -69,24 +72,38 @@ def add_actions(routes: APIRouter, site: Site) -> None:
             proposal = propose(service.settings, service.state, dataset, meant, operator)
         except ChangedMeanwhile as other:
             proposal, changed = other.proposal, True
-        trail = [(dataset_id, addresses.dataset_page(dataset_id))]
-        if path is not None:
-            trail.append((path.rpartition("/")[2], back))
-        return site.page(
-            request,
-            "action.html",
-            reader=sent.reader,
-            title=proposal.title,
-            trail=tuple(trail),
-            status=HTTPStatus.CONFLICT if changed else HTTPStatus.OK,
-            dataset=dataset,
-            verb=verb,
-            proposal=proposal,
-            fields={name: value for name in _KEPT if (value := sent.form.get(name))},
-            why=sent.form.get("why", ""),
-            back=back,
-            changed=changed,
-        )
+        return _shown(request, site, sent, dataset, proposal=proposal, verb=verb, back=back, changed=changed)
+
+
+def _shown(
+    request: Request,
+    site: Site,
+    sent: Acting,
+    dataset: Dataset,
+    *,
+    proposal: Proposal,
+    verb: str,
+    back: str,
+    changed: bool,
+) -> Response:
+    trail = [(dataset.dataset_id, addresses.dataset_page(dataset.dataset_id))]
+    if path := sent.form.get("path"):
+        trail.append((path.rpartition("/")[2], back))
+    return site.page(
+        request,
+        "action.html",
+        reader=sent.reader,
+        title=proposal.title,
+        trail=tuple(trail),
+        status=HTTPStatus.CONFLICT if changed else HTTPStatus.OK,
+        dataset=dataset,
+        verb=verb,
+        proposal=proposal,
+        fields={name: value for name in _KEPT if (value := sent.form.get(name))},
+        why=sent.form.get("why", ""),
+        back=back,
+        changed=changed,
+    )
 
 
 def _last(site: Site, who: str) -> int:

@@ -63,8 +63,13 @@ class _Shown:
 
 def add_datasets(routes: APIRouter, site: Site) -> None:
     """The routes of the page of a dataset, of its table as CSV, and of what moves on it."""
+    _add_page(routes, site)
+    _add_events(routes, site, Watch(site.service))
+    _add_csv(routes, site)
+
+
+def _add_page(routes: APIRouter, site: Site) -> None:
     anybody = Depends(site.reader)
-    watch = Watch(site.service)
 
     @routes.get(_PAGE)
     def dataset(request: Request, dataset_id: str, reader: Reader = anybody) -> Response:
@@ -93,6 +98,10 @@ def add_datasets(routes: APIRouter, site: Site) -> None:
             words=_WORDS,
         )
 
+
+def _add_events(routes: APIRouter, site: Site, watch: Watch) -> None:
+    anybody = Depends(site.reader)
+
     @routes.get(f"{_PAGE}/events")
     def events(
         request: Request,
@@ -117,6 +126,10 @@ def add_datasets(routes: APIRouter, site: Site) -> None:
         stream: AsyncIterator[str] = watch.events(found, last_id=last_event_id, shown=shown)
         headers = {**secure_headers(), "X-Accel-Buffering": "no"}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+
+def _add_csv(routes: APIRouter, site: Site) -> None:
+    anybody = Depends(site.reader)
 
     @routes.get(f"{_PAGE}/recordings.csv")
     def recordings_csv(request: Request, dataset_id: str, reader: Reader = anybody) -> Response:
