@@ -25,7 +25,7 @@ from flows.ledger import Request
 from flows.request import MemoryInUse, ProgressEvent, RecordingStarted
 from flows.shares import HostShares, Usable
 from flows.unreported import in_transaction
-from infra.cluster import conversions_in_line
+from infra.worker_questions import conversions_in_line
 from tasks.convert.attempt import Assignment
 from tasks.convert.leases import LEASE_S
 from tasks.convert.order import ConversionOrder
@@ -367,6 +367,7 @@ class Dispatch:
 
     def close(self) -> None:
         """Leave nothing behind on the cluster or in the ledger."""
+        self.fleet.close()
         for one in self.in_flight.values():
             one.let_go(cancel=True)
         self.in_flight.clear()

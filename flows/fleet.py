@@ -6,12 +6,14 @@ import logging
 import socket
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from flows.ledger import Capacity
-from infra.cluster import WorkerIdentity, identify
+from infra.cluster import WorkerIdentity
 from infra.host import host_key, process_is_gone
+from infra.worker_questions import ANSWER_S, answers, ask_identity, identity_told
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Fleet", "FleetChange", "FleetWorker"]
 
 _LOG = logging.getLogger("zarrmill.flow")
-_ANSWER_S: Final = 5.0
+_ANSWER_BESIDE_S: Final = 1.0  # there are others to work with meanwhile
 _GONE_AFTER_S: Final = 30.0  # a worker that the scheduler has dropped hears so at its next heartbeat, and closes itself
 
 
@@ -66,7 +68,7 @@ class Fleet:
     """
 
     def __init__(
-        self, client: Client, *, clock: Callable[[], float] = time.monotonic, answer_s: float = _ANSWER_S
+        self, client: Client, *, clock: Callable[[], float] = time.monotonic, answer_s: float = ANSWER_S
     ) -> None:
         self._client = client
         self._answer_s = answer_s
@@ -75,6 +77,9 @@ class Fleet:
         self.largest_seen_bytes = 0
         self._silent_since: dict[str, float] = {}
         self._unusable: set[str] = set()
+        self._asked: dict[
+            str, Future[Any]
+        ] = {}  # who those are that the scheduler knows and that have not answered yet
 
     @property
     def is_reachable(self) -> bool:
@@ -86,12 +91,18 @@ class Fleet:
         """Whether the client has given the scheduler up for good."""
         return self._client.status in {"closing", "closed"}
 
+    def close(self) -> None:
+        """Wait for no answer any more."""
+        for asked in self._asked.values():
+            asked.cancel()
+        self._asked.clear()
+
     def is_silent(self, worker: FleetWorker) -> bool:
         """Whether the scheduler does not know this worker now."""
         return worker.address in self._silent_since
 
     def refresh(self) -> FleetChange:
-        """Ask the scheduler who is there; a new worker is used once it has said that it runs this version.
+        """Ask the scheduler who is there; a new worker is used once it has said that it runs this version, whenever that is.
 
         Raises
         ------
@@ -112,11 +123,24 @@ class Fleet:
             del self.workers[worker.address]
             self._silent_since.pop(worker.address, None)
         self._unusable &= there.keys()
-        new = [
-            address for address in there if address not in self.workers and self._can_convert(address, there[address])
-        ]
         changed = self._resized(there)
-        return FleetChange(self._joined(new, there), left, changed)
+        return FleetChange(self._joined(self._said(there), there), left, changed)
+
+    def _said(self, there: Mapping[str, Mapping[str, Any]]) -> dict[str, WorkerIdentity]:
+        """Who the new workers are that have said so by now. One that has just come is given a moment for it."""
+        for address in self._asked.keys() - there.keys():
+            self._asked.pop(address).cancel()
+        new = [one for one in there if one not in self.workers and one not in self._asked]
+        usable = [address for address in new if self._can_convert(address, there[address])]
+        self._asked |= {address: ask_identity(self._client, address) for address in usable}
+        patience_s = min(_ANSWER_BESIDE_S, self._answer_s) if self.workers else self._answer_s
+        told = answers(self._asked, patience_s if usable else 0.0)
+        for address in told:
+            del self._asked[address]
+        for address in self._asked.keys() & set(usable):
+            _LOG.warning("the worker %s does not say who it is; nothing starts there before it does", address)
+        found = {address: identity_told(address, answer) for address, answer in told.items()}
+        return {address: identity for address, identity in found.items() if identity is not None}
 
     def _known_to_the_scheduler(self) -> Mapping[str, Mapping[str, Any]]:
         """Every worker as the scheduler describes it now.
@@ -142,9 +166,11 @@ class Fleet:
             self._silent_since[worker.address] = now
         return worker.is_surely_gone or now - self._silent_since[worker.address] > _GONE_AFTER_S
 
-    def _joined(self, new: list[str], there: Mapping[str, Mapping[str, Any]]) -> tuple[FleetWorker, ...]:
+    def _joined(
+        self, said: Mapping[str, WorkerIdentity], there: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[FleetWorker, ...]:
         joined = []
-        for address, identity in (identify(self._client, new) if new else {}).items():
+        for address, identity in said.items():
             worker = FleetWorker(
                 address=address,
                 identity=identity,

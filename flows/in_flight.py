@@ -11,6 +11,7 @@ from uuid import UUID
 
 from flows.fleet import FleetWorker
 from flows.ledger import Request
+from infra.worker_questions import ANSWER_S, answers, ask
 from tasks.convert import attempt
 from tasks.convert.attempt import Assignment
 from tasks.convert.worker_room import stage_key
@@ -136,14 +137,19 @@ class Stages:
         by_worker: dict[str, list[UUID]] = {}
         for one in in_flight:
             by_worker.setdefault(one.worker.address, []).append(one.attempt_id)
-        for address, attempt_ids in by_worker.items():
-            try:
-                self.client.run(
-                    attempt.abandon, attempt_ids, unbegun_only=unbegun_only, workers=[address], on_error="ignore"
-                )
-            except OSError as error:
-                # The scheduler went this moment; with it every worker closes itself.
-                _LOG.warning("the worker %s could not be asked to stop: %s", address, error)
+        try:
+            asked = {
+                address: ask(self.client, attempt.abandon, attempt_ids, unbegun_only=unbegun_only, address=address)
+                for address, attempt_ids in by_worker.items()
+            }
+        except ConnectionError as error:
+            # The scheduler went this moment; with it every worker closes itself.
+            _LOG.warning("the workers could not be asked to stop: %s", error)
+            return
+        heard = answers(asked, ANSWER_S)
+        for address in asked.keys() - heard.keys():
+            # its attempts end with their leases, and nobody waits for that
+            _LOG.warning("the worker %s does not say that it stops", address)
 
 
 def _pinned(one: InFlight) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from contract.errors import Refused, ZarrmillError
@@ -46,9 +46,7 @@ __all__ = [
     "WorkerIdentity",
     "child_environment",
     "cluster",
-    "conversions_in_line",
     "default_slots",
-    "identify",
     "worker_command",
     "worker_environment",
     "worker_identity",
@@ -199,48 +197,6 @@ def worker_identity() -> WorkerIdentity:
         host_memory_bytes=int(host_memory().limit_bytes * (1 - settings.memory_headroom)),
         host_scratch_bytes=scratch_budget_bytes(settings.scratch),
     )
-
-
-def identify(client: Client, addresses: list[str]) -> dict[str, WorkerIdentity]:
-    """The identity of each of these workers that answers.
-
-    Raises
-    ------
-    Refused
-        One of them runs another zarrmill, or none.
-    """
-    answers: dict[str, Any] = client.run(worker_identity, workers=addresses, on_error="return")
-    own = (version("zarrmill"), CONVERSION_REVISION)
-    found = {}
-    for address, answer in answers.items():
-        if isinstance(answer, WorkerIdentity):
-            if (answer.version, answer.conversion_revision) != own:
-                raise Refused(
-                    f"the worker {address} runs zarrmill {answer.version} with conversion revision "
-                    f"{answer.conversion_revision}, this command {own[0]} with {own[1]}; install the same version on both"
-                )
-            found[address] = answer
-        elif isinstance(answer, ImportError | AttributeError):
-            raise Refused(
-                f"the worker {address} cannot load zarrmill {own[0]}; start it with `zarrmill worker` of this version",
-                detail=repr(answer),
-            )
-        elif isinstance(answer, ZarrmillError):
-            raise Refused(f"the worker {address} is set up wrongly: {answer.sentence}") from answer
-        else:
-            _LOG.warning("the worker %s does not say who it is: %r", address, answer)
-    return found
-
-
-def conversions_in_line(client: Client, address: str) -> frozenset[str]:
-    """Keys of the tasks that wait on a worker for its resources. Empty when it does not answer."""
-    answers: dict[str, Any] = client.run(_in_line, workers=[address], on_error="ignore")
-    return frozenset(answers.get(address, ()))
-
-
-def _in_line(dask_worker: Any) -> list[str]:
-    # under 1,000 tasks: what is here is what converts, what waits for a slot, and what is fetched ahead
-    return [str(key) for key, task in dask_worker.state.tasks.items() if task.state == "constrained"]
 
 
 @contextmanager

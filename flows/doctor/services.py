@@ -11,10 +11,11 @@ from db.callbacks_waiting import waiting_callbacks
 from db.clocks import clocks
 from db.migrate import HEAD, current
 from flows.doctor.findings import Finding, alarm, healthy, unknown
-from infra.cluster import cluster, identify
+from infra.cluster import cluster
 from infra.dask_security import is_loopback
 from infra.prefect_server import answers
 from infra.sizes import format_bytes
+from infra.worker_questions import identify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Zarrmill, finish
@@ -181,6 +183,70 @@ def test_a_restart_of_the_scheduler_lets_everything_begin_again_side_by_side(
     reports = shop.convert(client, run, should_stop=watch, **innocents.orders())
     assert {report.outcome for report in reports.values()} == {"done"}
     assert_all_done(innocents, {"done", "released"})
+    shop.end(run)
+
+
+def pids(client: Client) -> dict[str, int]:
+    """The process of each worker by its address."""
+    return {str(address): int(pid) for address, pid in client.run(os.getpid).items()}
+
+
+def test_a_worker_that_stands_still_when_a_run_begins_keeps_nobody_waiting(
+    client: Client, innocents: Innocents
+) -> None:
+    shop = innocents.shop
+    stopped, goes_on = sorted(pids(client).values())
+    run = shop.begin()
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        watch = at_fault(innocents, lambda: None, lambda: True)
+        reports = shop.convert(client, run, should_stop=watch, **innocents.orders())
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    assert {report.outcome for report in reports.values()} == {"done"}
+    assert_all_done(innocents, {"done"})
+    assert {name.split("/")[1] for workers in workers_of(shop).values() for name in workers} == {str(goes_on)}
+    shop.end(run)
+
+
+async def forget(address: str, dask_scheduler: Any = None) -> None:
+    """What the scheduler does five minutes after the last sign of a worker."""
+    await dask_scheduler.remove_worker(address, close=False, stimulus_id="test")
+
+
+def test_what_converts_on_a_worker_that_stands_still_runs_again_on_another_and_costs_nobody_an_attempt(
+    external: External, client: Client, engine: Engine, innocents: Innocents
+) -> None:
+    shop = innocents.shop
+    known = pids(client)
+    stood_still: list[str] = []
+
+    def stand_still() -> None:
+        names = [workers[0] for workers in workers_of(shop).values() if workers]
+        stood_still.append(max(names, key=names.count))
+        (address,) = [one for one, pid in known.items() if str(pid) == stood_still[0].split("/")[1]]
+        os.kill(known[address], signal.SIGSTOP)
+        client.run_on_scheduler(forget, address)
+        with engine.begin() as c:  # as if the two minutes of their leases had gone by
+            c.execute(
+                text("UPDATE recordings SET lease_expires_at = zarrmill_now() WHERE worker = :name"),
+                {"name": stood_still[0]},
+            )
+
+    def given_up() -> bool:
+        there = [attempt for name in NAMES for attempt in shop.attempts(name) if attempt.worker == stood_still[0]]
+        return {attempt.outcome for attempt in there} == {"expired"}
+
+    run = shop.begin()
+    try:
+        watch = at_fault(innocents, stand_still, given_up)
+        reports = shop.convert(client, run, should_stop=watch, **innocents.orders(permitted_bytes=90 * MB))
+    finally:
+        for name in stood_still:
+            os.kill(int(name.split("/")[1]), signal.SIGKILL)  # its nanny starts another one
+    assert {report.outcome for report in reports.values()} == {"done"}
+    assert_all_done(innocents, {"done", "expired"})
+    client.wait_for_workers(len(external.workers), timeout=240)
     shop.end(run)
 
 

@@ -89,6 +89,21 @@ def test_a_scheduler_that_does_not_answer_says_nothing_of_its_workers(small_clie
     assert list(fleet.workers.values()) == [worker]
 
 
+def test_a_worker_that_is_stopped_when_it_joins_is_not_waited_for_and_joins_when_it_goes_on(
+    small_client: Client,
+) -> None:
+    fleet = Fleet(small_client, answer_s=0.5)
+    ((_address, pid),) = small_client.run(os.getpid).items()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert fleet.refresh().joined == ()
+        assert fleet.workers == {}
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: len(fleet.refresh().joined) == 1, 120)
+    fleet.close()
+
+
 def answers(fleet: Fleet) -> bool:
     """Whether the scheduler answers; nobody may have joined or left."""
     try:

@@ -36,7 +36,8 @@ MB = 1 << 20
 COMMAND = """
 import sys, time
 from pathlib import Path
-from infra.cluster import cluster, identify
+from infra.cluster import cluster
+from infra.worker_questions import identify
 from infra.settings import load_settings
 home, lock, said = map(Path, sys.argv[1:4])
 with cluster(load_settings(home=home), database_url="postgresql://nobody@127.0.0.1:1/none", workers=2,

@@ -16,10 +16,11 @@ import pytest
 from distributed import Client
 
 from contract.errors import Refused
-from infra.cluster import cluster, identify
+from infra.cluster import cluster
 from infra.dask_security import check_reach, client_security, is_loopback
 from infra.scheduler import scheduler_command, scheduler_environment
 from infra.settings import Settings, load_settings
+from infra.worker_questions import identify
 
 _CLI = str(Path(sys.executable).with_name("zarrmill"))
 _DATABASE = "postgresql://u:hidden-word@127.0.0.1:1/d"
