@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "HAS_ZARR",
     "LISTED",
+    "LISTED_PRIVATE_TOO",
     "SORTS",
     "Filters",
     "ListedDataset",
@@ -67,6 +68,9 @@ LISTED: Final = """
 The verdict is the last one, while it is about the index that stands and about all of its stores. ``db.verdicts.STANDING`` also looks at
 each store, which for a list of 1,000 datasets would read a million rows.
 """
+
+LISTED_PRIVATE_TOO: Final = LISTED.replace(" AND d.visibility = 'public'", "")
+"""The same with private ones, for those who may see everything."""
 
 HAS_ZARR: Final = "zarr_status = 'ready' AND COALESCE(store_count, 0) > 0"
 """SQL over ``LISTED``: there is a copy to read. Its meaning is fixed and does not depend on verification."""

@@ -11,7 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["FILTERS", "UNKNOWN", "ago", "bytes_text", "duration_text", "moment", "number", "rough_text", "share_text"]
+__all__ = [
+    "FILTERS",
+    "UNKNOWN",
+    "ago",
+    "bytes_text",
+    "clock_time",
+    "counted",
+    "duration_text",
+    "moment",
+    "number",
+    "rough_text",
+    "share_text",
+]
 
 UNKNOWN = Markup('<span class="unknown">unknown</span>')
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -22,6 +34,13 @@ def number(value: float | None) -> str:
     if value is None:
         return UNKNOWN
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def counted(value: int | None, one: str, many: str | None = None) -> str:
+    """``1 run``, ``12 runs``; unknown where the number is not known."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
 
 
 def bytes_text(value: float | None) -> str:
@@ -49,8 +68,10 @@ def duration_text(seconds: float | None) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     if whole < 86_400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+        minutes = whole % 3600 // 60
+        return f"{whole // 3600} h {minutes:02d} min" if minutes else f"{whole // 3600} h"
+    hours = whole % 86_400 // 3600
+    return f"{whole // 86_400} d {hours} h" if hours else f"{whole // 86_400} d"
 
 
 def rough_text(seconds: float | None) -> str:
@@ -84,6 +105,14 @@ def moment(value: datetime | None) -> str:
     return Markup('<time datetime="{}">{}</time>').format(f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S} UTC")
 
 
+def clock_time(value: datetime) -> str:
+    """The time of day of a moment, with the whole moment for programs and pointers."""
+    utc = value.astimezone(UTC)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%Y-%m-%d %H:%M:%S} UTC", f"{utc:%H:%M:%S}"
+    )
+
+
 def ago(value: datetime | None, now: datetime) -> str:
     """How long before ``now`` something was, with the moment in its title."""
     if value is None:
@@ -98,9 +127,11 @@ def ago(value: datetime | None, now: datetime) -> str:
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "number": number,
+    "counted": counted,
     "bytes": bytes_text,
     "duration": duration_text,
     "rough": rough_text,
     "moment": moment,
+    "clock": clock_time,
 }
 """The filters of templates by name; each shows None as ``UNKNOWN``."""

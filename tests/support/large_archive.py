@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Engine, text
 
-__all__ = ["HOSTILE", "LARGE", "PRIVATE", "TAG", "UNTOUCHED", "build"]
+from db.tallies import fold
+
+__all__ = ["HOSTILE", "LARGE", "PRIVATE", "TAG", "UNTOUCHED", "build", "fill_archive", "spread_over_days"]
 
 LARGE = "xx000001"
 """25,000 recordings, its second run under way."""
@@ -122,7 +124,7 @@ _STATEMENTS = (
                     ELSE zarrmill_now() - make_interval(secs => 60 + r.n_ % 5000 * 3) END AS ended
         FROM (SELECT *, row_number() OVER (PARTITION BY dataset_pk ORDER BY pk)::int AS n_ FROM recordings) r
         JOIN datasets d ON d.pk = r.dataset_pk AND d.target = :target, generate_series(1, 2) k
-        WHERE CASE WHEN r.due = 'converting' THEN k = 2 WHEN k = 2 THEN r.due <> 'none' OR r.n_ % 4 = 0 ELSE r.due = 'none' OR r.n_ % 2 = 0 END
+        WHERE CASE WHEN r.due = 'converting' THEN k = 2 WHEN k = 2 THEN r.due <> 'none' OR r.n_ % 4 = 0 ELSE r.due IN ('none', 'failed') OR r.n_ % 2 = 0 END
     ) m JOIN runs u ON u.dataset_pk = m.dataset_pk AND u.number = m.round
     """.replace("m.reason END", "COALESCE(m.reason, 'infra_failure') END"),
     """
@@ -196,9 +198,38 @@ def fill_archive(c: Connection, *, target: str, datasets: int = 80, each: int = 
         c.execute(text(statement), {name: value for name, value in values.items() if f":{name}" in statement})
 
 
+def spread_over_days(c: Connection, *, days: int = 12) -> None:
+    """Fold the counts, and let everything have been discovered ``days`` ago and settled evenly since."""
+    while fold(c):
+        pass
+    c.execute(text("DELETE FROM tally_days WHERE name IN ('discovered', 'served', 'failed', 'pending')"))
+    c.execute(
+        text("""
+            WITH had AS (
+                SELECT dataset_pk, sum(amount) FILTER (WHERE name = 'discovered') AS discovered,
+                       COALESCE(sum(amount) FILTER (WHERE name = 'served'), 0) AS served,
+                       COALESCE(sum(amount) FILTER (WHERE name = 'failed'), 0) AS failed
+                FROM tallies WHERE name IN ('discovered', 'served', 'failed') GROUP BY 1
+            ), steps AS (
+                SELECT h.*, g, div(h.served * g, :days) - div(h.served * (g - 1), :days) AS serving,
+                       div(h.failed * g, :days) - div(h.failed * (g - 1), :days) AS failing
+                FROM had h, generate_series(0, :days) g WHERE h.discovered > 0
+            )
+            INSERT INTO tally_days (dataset_pk, name, day, amount)
+            SELECT s.dataset_pk, n.name, (zarrmill_now() AT TIME ZONE 'UTC')::date - :days + g, n.amount
+            FROM steps s, LATERAL (VALUES ('discovered', CASE g WHEN 0 THEN discovered ELSE 0 END),
+                                          ('served', CASE g WHEN 0 THEN 0 ELSE serving END), ('failed', CASE g WHEN 0 THEN 0 ELSE failing END),
+                                          ('pending', CASE g WHEN 0 THEN discovered ELSE -serving - failing END)) n (name, amount)
+            WHERE n.amount <> 0
+        """),
+        {"days": days},
+    )
+
+
 def build(engine: Engine, *, target: str, datasets: int = 80, each: int = 25_000) -> None:
     """The same, committed, and known to the planner."""
     with engine.begin() as c:
         fill_archive(c, target=target, datasets=datasets, each=each)
+        spread_over_days(c)
     with engine.connect() as c:
         c.execution_options(isolation_level="AUTOCOMMIT").execute(text("ANALYZE"))

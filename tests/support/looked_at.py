@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, Playwright
 from product import ROOT
 
-__all__ = ["OPERATOR", "READER", "Visit", "check_accessible", "launch", "picture", "visiting"]
+__all__ = ["DESK", "OPERATOR", "PHONE", "READER", "Visit", "check_accessible", "launch", "picture", "visiting"]
 
 OPERATOR, READER = "token-of-ada-0123456789", "token-of-a-reader-0123456789"
 PICTURES = ROOT / "docs" / "images" / "dashboard"

@@ -1,13 +1,17 @@
 // Draws the charts of a page: every <figure data-chart="KIND"> with the JSON in its <script type="application/json">.
-// A kind is a module in charts/ that gives an SVG for (data, {width}); colours are CSS variables, so both themes need no redrawing.
+// A kind is a module in charts/ that gives a node for (data, {width}); colours are CSS variables, so both themes need no redrawing.
+import { coverage } from "./charts/coverage.js";
+import { failures } from "./charts/failures.js";
 import { memory } from "./charts/memory.js";
+import { seconds } from "./charts/seconds.js";
 
-const KINDS = { memory };
+const KINDS = { coverage, failures, memory, seconds };
 
 function draw(figure) {
   const place = figure.querySelector(".drawing");
   const width = Math.floor(place.clientWidth);
-  if (!width || figure.dataset.width === String(width)) return;
+  // narrower than its own margins there is nothing to draw; the watcher comes again when there is room
+  if (width < 160 || figure.dataset.width === String(width)) return;
   figure.dataset.width = String(width);
   const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
   const made = KINDS[figure.dataset.chart](data, { width });

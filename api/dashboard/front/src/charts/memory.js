@@ -1,19 +1,19 @@
 // Measured against projected memory, one mark a conversion, with the line on which both are equal.
 // data: {points: [{format, projected, measured, path, href}]}
 import * as Plot from "@observablehq/plot";
-import { SERIES, SHAPES, bytes, frame } from "./common.js";
+import { SERIES, SHAPES, bytes, formats, frame, withLegend } from "./common.js";
 
 export function memory({ points }, { width }) {
-  const formats = [...new Set(points.map((one) => one.format))].sort();
+  const domain = formats(points);
   const sizes = points.flatMap((one) => [one.projected, one.measured]);
   const [least, most] = [Math.min(...sizes), Math.max(...sizes)];
-  return Plot.plot({
+  const chart = Plot.plot({
     ...frame(width, "Measured against projected memory"),
     grid: true,
     x: { type: "log", domain: [least, most], label: "projected →", tickFormat: bytes, ticks: width / 110 },
     y: { type: "log", domain: [least, most], label: "↑ measured", tickFormat: bytes, ticks: 6 },
-    color: { domain: formats, range: SERIES },
-    symbol: { domain: formats, range: SHAPES },
+    color: { domain, range: SERIES },
+    symbol: { domain, range: SHAPES },
     marks: [
       Plot.line([least, most], { x: (d) => d, y: (d) => d, stroke: "var(--guide)", strokeDasharray: "5 4" }),
       Plot.dot(points, {
@@ -28,4 +28,5 @@ export function memory({ points }, { width }) {
       }),
     ],
   });
+  return withLegend(chart, domain, SERIES, { shapes: true });
 }
