@@ -120,7 +120,6 @@ def add_overview(routes: APIRouter, site: Site) -> None:
             as_of=now,
             found=found,
             health=health,
-            recent=recent,
             rate=_per_hour(recent),
             left=_left(found, recent),
             ranked=part,

@@ -6,6 +6,7 @@ import csv
 import io
 import statistics
 from dataclasses import dataclass
+from heapq import nlargest
 from http import HTTPStatus
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import APIRouter, Depends, HTTPException, Request
 from starlette.responses import Response, StreamingResponse
 
-from api.dashboard.addresses import plots_page, recording_page
+from api.dashboard.addresses import plots_page
 from api.dashboard.sessions import Reader
 from api.dashboard.site import Site, secure_headers
 from contract.codes import FAILURE_SENTENCES, FailureCode
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CoverageDay", "add_plots", "coverage_by_day", "csv_answer"]
 
-_EACH: Final = 150
-_MOST: Final = 1_500
+_EACH: Final = 120
+_MOST: Final = 1_200
+_FURTHEST: Final = 10
 _LISTS: Final = ("discovered", "served", "failed", "pending")
 _MEASURED: Final = (
     "ended_at", "dataset_id", "path", "format", "route", "size_bytes", "projected_bytes", "measured_bytes", "seconds",
@@ -58,6 +60,11 @@ class _Kind:
 
 def add_plots(routes: APIRouter, site: Site) -> None:
     """The routes of the plots and of their numbers."""
+    _add_page(routes, site)
+    _add_numbers(routes, site)
+
+
+def _add_page(routes: APIRouter, site: Site) -> None:
     anybody = Depends(site.reader)
     target = site.service.target.url
 
@@ -69,7 +76,7 @@ def add_plots(routes: APIRouter, site: Site) -> None:
             sample = newest_measured(c, target=target, each=_EACH, private_too=everything)
             failures = counts_by_day(c, target=target, prefix="code:", private_too=everything)
             changes = counts_by_day(c, target=target, names=_LISTS, private_too=everything)
-        shown = _bounded(sample)
+        points = [_point(one) for one in _bounded(sample)]
         days = coverage_by_day(changes)
         return site.page(
             request,
@@ -77,8 +84,9 @@ def add_plots(routes: APIRouter, site: Site) -> None:
             reader=reader,
             title="Plots",
             as_of=now,
-            points=[_point(one) for one in shown],
-            shown=len(shown),
+            points=points,
+            hungriest=nlargest(_FURTHEST, points, key=lambda one: one["measured"] / one["projected"]),
+            slowest=nlargest(_FURTHEST, points, key=lambda one: one["seconds"] / max(one["size"], 1)),
             each=_EACH,
             kinds=_kinds(sample),
             failures=[_failure(one) for one in failures],
@@ -86,6 +94,11 @@ def add_plots(routes: APIRouter, site: Site) -> None:
             days=days,
             coverage=[{"day": one.day, **{name: getattr(one, name) for name in _LISTS}} for one in days],
         )
+
+
+def _add_numbers(routes: APIRouter, site: Site) -> None:
+    anybody = Depends(site.reader)
+    target = site.service.target.url
 
     @routes.get(f"{plots_page()}/{{name}}.csv")
     def numbers(name: str, reader: Reader = anybody) -> Response:
@@ -146,12 +159,12 @@ def _bounded(sample: Sequence[Sampled]) -> list[Sampled]:
 def _point(one: Sampled) -> dict[str, Any]:
     return {
         "format": one.format,
-        "path": f"{one.dataset_id} {one.path}",
-        "href": recording_page(one.dataset_id, one.path),
+        "dataset": one.dataset_id,
+        "path": one.path,
         "projected": one.projected_bytes,
         "measured": one.measured_bytes,
         "size": one.size_bytes,
-        "seconds": round(one.seconds, 3),
+        "seconds": round(one.seconds, 2),
     }
 
 

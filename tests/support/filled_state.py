@@ -139,7 +139,7 @@ _FILL = (
     """
     INSERT INTO datasets (dataset_id, target, source, name, modalities, tasks, status, source_commit, index_etag, store_count,
                           failure_count, pending_count, discovered_count, duration_s, converted_at, errors)
-    SELECT 'xx' || lpad(n::text, 6, '0'), :target, '/source/' || n, 'Dataset ' || n, '{eeg}', '{rest}', 'ready', repeat('a', 40), 'e',
+    SELECT :prefix || lpad(n::text, 6, '0'), :target, '/source/' || n, 'Dataset ' || n, '{eeg}', '{rest}', 'ready', repeat('a', 40), 'e',
            :each - :each / 10 * 2, :each / 10, :each / 10, :each, 60, zarrmill_now(), :each / 10
     FROM generate_series(1, :datasets) n
     """,
@@ -176,8 +176,11 @@ _FILL = (
 )
 
 
-def fill(c: Connection, *, datasets: int, each: int, target: str = TARGET) -> None:
-    """Many ready datasets of ``each`` recordings: of ten, eight are served, one failed, one waits; and their attempts."""
-    for statement in _FILL:
-        c.execute(text(statement), {"target": target, "datasets": datasets, "each": each})
+def fill(
+    c: Connection, *, datasets: int, each: int, target: str = TARGET, prefix: str = "xx", attempted: bool = True
+) -> None:
+    """Many ready datasets of ``each`` recordings: of ten, eight are served, one failed, one waits; and, if ``attempted``, their attempts."""
+    values = {"target": target, "datasets": datasets, "each": each, "prefix": prefix}
+    for statement in _FILL if attempted else _FILL[:-1]:
+        c.execute(text(statement), {name: value for name, value in values.items() if f":{name}" in statement})
     c.execute(text("ANALYZE"))

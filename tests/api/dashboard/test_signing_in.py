@@ -161,4 +161,4 @@ def test_an_operator_signs_in_and_out_by_keyboard(visit: Visit, axe: Path) -> No
         if button.evaluate("one => one === document.activeElement"):
             break
     page.keyboard.press("Enter")
-    page.get_by_role("link", name="Sign in").wait_for()
+    page.get_by_role("banner").get_by_role("link", name="Sign in").wait_for()

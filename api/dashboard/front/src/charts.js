@@ -1,4 +1,4 @@
-// Draws the charts of a page: every <figure data-chart="KIND"> with the JSON in its <script type="application/json">.
+// Draws the charts of a page: every <figure data-chart="KIND"> with the JSON of the script that data-from names.
 // A kind is a module in charts/ that gives a node for (data, {width}); colours are CSS variables, so both themes need no redrawing.
 import { coverage } from "./charts/coverage.js";
 import { failures } from "./charts/failures.js";
@@ -13,10 +13,12 @@ function draw(figure) {
   // narrower than its own margins there is nothing to draw; the watcher comes again when there is room
   if (width < 160 || figure.dataset.width === String(width)) return;
   figure.dataset.width = String(width);
-  const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+  const data = JSON.parse(document.getElementById(figure.dataset.from).textContent);
   const made = KINDS[figure.dataset.chart](data, { width });
   // Plot brings its style sheet inside the SVG, which the policy of our pages forbids; dashboard.css says the same
   for (const style of made.querySelectorAll("style")) style.remove();
+  // a thousand marks are no places to stop for a keyboard: the table beside them has links to those that matter
+  for (const link of made.querySelectorAll("a")) link.setAttribute("tabindex", "-1");
   place.replaceChildren(made);
 }
 

@@ -66,3 +66,8 @@ function svg(name, attributes) {
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   return made;
 }
+
+// as api/dashboard/addresses.py says it
+export function recordingPage({ dataset, path }) {
+  return `/dashboard/datasets/${dataset}/recordings/${path.split("/").map(encodeURIComponent).join("/")}`;
+}

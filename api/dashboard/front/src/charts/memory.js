@@ -1,7 +1,7 @@
 // Measured against projected memory, one mark a conversion, with the line on which both are equal.
-// data: {points: [{format, projected, measured, path, href}]}
+// data: {points: [{format, projected, measured, dataset, path}]}
 import * as Plot from "@observablehq/plot";
-import { SERIES, SHAPES, bytes, formats, frame, withLegend } from "./common.js";
+import { SERIES, SHAPES, bytes, formats, frame, recordingPage, withLegend } from "./common.js";
 
 export function memory({ points }, { width }) {
   const domain = formats(points);
@@ -23,8 +23,8 @@ export function memory({ points }, { width }) {
         symbol: "format",
         r: 2.6,
         strokeOpacity: 0.8,
-        href: "href",
-        title: (one) => `${one.path}\nprojected ${bytes(one.projected)}, measured ${bytes(one.measured)}`,
+        href: recordingPage,
+        title: (one) => `${one.dataset} ${one.path}\nprojected ${bytes(one.projected)}, measured ${bytes(one.measured)}`,
       }),
     ],
   });

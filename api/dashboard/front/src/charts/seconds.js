@@ -1,7 +1,7 @@
 // Seconds of a conversion against the bytes of its recording, one mark each.
-// data: {points: [{format, size, seconds, path, href}]}
+// data: {points: [{format, size, seconds, dataset, path}]}
 import * as Plot from "@observablehq/plot";
-import { SERIES, SHAPES, bytes, frame, formats, seconds as time, withLegend } from "./common.js";
+import { SERIES, SHAPES, bytes, formats, frame, recordingPage, seconds as time, withLegend } from "./common.js";
 
 export function seconds({ points }, { width }) {
   const domain = formats(points);
@@ -22,8 +22,8 @@ export function seconds({ points }, { width }) {
           symbol: "format",
           r: 2.6,
           strokeOpacity: 0.8,
-          href: "href",
-          title: (one) => `${one.path}\n${bytes(one.size)} in ${time(one.seconds)}`,
+          href: recordingPage,
+          title: (one) => `${one.dataset} ${one.path}\n${bytes(one.size)} in ${time(one.seconds)}`,
         },
       ),
     ],

@@ -1,0 +1,192 @@
+"""Pages of the dashboard over a database of 1,000,000 recordings and 5,000,000 attempts: milliseconds of each against a page of ``SELECT 1``.
+
+Each page is asked of the application by a client in the same process: what is timed is the routing, the statements and the template, and
+no network. Beside it stands a page that only asks ``SELECT 1`` through the same driver, served in the same way and asked in turn with it, so
+that the ratio means the same on every machine. One dataset has 25,000 recordings; ``--quick`` has 30,000 recordings and 100,000 attempts in all.
+
+    python benchmarks/dashboard.py [--json] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import event, text
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from starlette.testclient import TestClient
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+
+ROUNDS = 15
+TOKEN = "a-token-of-the-benchmark"  # noqa: S105 it opens nothing but this benchmark's own server
+LARGE = "/dashboard/datasets/xx000001"
+PAGES = (
+    "/dashboard",
+    "/dashboard?sort=missing&offset=500",
+    "/dashboard?search=study&standing=partial",
+    "/dashboard/plots",
+    "/dashboard/plots/coverage.csv",
+)
+_ELSEWHERE = "/elsewhere"
+_ATTEMPTS = text("""
+    INSERT INTO attempts (id, recording_pk, run_id, worker, format, route, floor_bytes, projected_bytes, permitted_bytes, scratch_bytes,
+                          measured_bytes, outcome, code, started_at, ended_at, stage_seconds)
+    SELECT gen_random_uuid(), r.pk, u.id, 'w/' || r.pk % 8, 'edf', (ARRAY['memory', 'stream'])[1 + r.pk % 2], 100000000, 120000000, 120000000, 0,
+           60000000 + abs(hashint8(r.pk)) % 60000000, CASE WHEN r.code IS NULL THEN 'done' ELSE 'failed' END, r.code,
+           at - interval '20 seconds', at, '{"fetch": 4, "child": 14, "upload": 2}'
+    FROM recordings r JOIN datasets d ON d.pk = r.dataset_pk AND d.target = :target JOIN runs u ON u.dataset_pk = d.pk,
+         LATERAL (SELECT zarrmill_now() - make_interval(secs => 10 + abs(hashint8(r.pk * 8 + :nth)) % 5184000) AS at) moments
+""")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One page: median and worst milliseconds, the median over that of the page of SELECT 1, SQL statements, bytes."""
+
+    page: str
+    median_ms: float
+    worst_ms: float
+    ratio: float
+    statements: int
+    size_bytes: int
+
+
+def fill_state(engine: Engine, *, datasets: int, each: int, attempts: int, target: str) -> None:
+    """The archive of the tests, and beside it ``datasets`` of ``each`` recordings with ``attempts`` each, over sixty days."""
+    from filled_state import fill
+    from large_archive import build
+
+    with engine.begin() as c:
+        fill(c, datasets=datasets, each=each, target=_ELSEWHERE, prefix="yy", attempted=False)
+        for nth in range(attempts):
+            c.execute(_ATTEMPTS, {"target": _ELSEWHERE, "nth": nth})
+    build(engine, target=target)
+    with engine.begin() as c:
+        c.execute(
+            text("UPDATE datasets SET target = :target WHERE target = :elsewhere"),
+            {"target": target, "elsewhere": _ELSEWHERE},
+        )
+    with engine.connect() as c:
+        c.execution_options(isolation_level="AUTOCOMMIT").execute(text("VACUUM ANALYZE"))
+
+
+def timed(client: TestClient, page: str) -> float:
+    """Milliseconds of one answer."""
+    began = time.perf_counter()
+    answer = client.get(page)
+    took = (time.perf_counter() - began) * 1000
+    assert answer.status_code == 200, f"{page}: {answer.status_code}"
+    return took
+
+
+def ask(client: TestClient, plain: TestClient, engine: Engine, page: str) -> Row:
+    """Ask for it and for the page of SELECT 1 in turn; the first time of each is not counted."""
+    seen: list[str] = []
+
+    def note(_c: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        seen.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    answer = client.get(page)
+    event.remove(engine, "before_cursor_execute", note)
+    timed(plain, "/")
+    took, alone = [], []
+    for _ in range(ROUNDS):
+        took.append(timed(client, page))
+        alone.append(timed(plain, "/"))
+    median = statistics.median(took)
+    return Row(
+        page,
+        round(median, 1),
+        round(max(took), 1),
+        round(median / statistics.median(alone), 1),
+        len(seen),
+        len(answer.content),
+    )
+
+
+def plain_page(engine: Engine) -> TestClient:
+    """A client of an application with one page, which asks SELECT 1."""
+    from fastapi import FastAPI
+    from starlette.responses import HTMLResponse
+    from starlette.testclient import TestClient
+
+    app = FastAPI()
+
+    @app.get("/")
+    def one() -> HTMLResponse:
+        with engine.connect() as c:
+            return HTMLResponse(f"<p>{c.scalar(text('SELECT 1'))}</p>")
+
+    return TestClient(app)
+
+
+def measure(*, datasets: int, each: int, attempts: int) -> list[Row]:
+    """The rows of one size, on a Postgres of its own."""
+    from starlette.testclient import TestClient
+
+    from api.app import create_app
+    from db.migrate import upgrade
+    from infra.database import engine as make_engine
+    from infra.home import Home
+    from infra.services import database, stopped
+    from infra.settings import Settings
+    from infra.storage.folder import FolderTarget
+
+    with tempfile.TemporaryDirectory(prefix="zarrmill-dashboard-") as folder:
+        home = Path(folder) / "home"
+        settings = Settings(home=home, requests_per_minute=10_000_000, admin_tokens=f"bench:operate:{TOKEN}")
+        target = FolderTarget(Path(folder) / "served", port=8321)
+        with database(settings) as url:
+            upgrade(url)
+            engine = make_engine(url)
+            began = time.perf_counter()
+            fill_state(engine, datasets=datasets, each=each, attempts=attempts, target=target.url)
+            print(f"filled in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+            client = TestClient(create_app(target, settings, engine), base_url="https://testserver")
+            signed = client.post("/dashboard/sign-in", data={"token": TOKEN}, headers={"sec-fetch-site": "same-origin"})
+            assert signed.status_code == 200, signed.status_code
+            plain = plain_page(engine)
+            rows = [ask(client, plain, engine, page) for page in PAGES]
+            engine.dispose()
+        with stopped(Home(settings.home)):
+            pass
+    return rows
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--quick", action="store_true", help="100 datasets of 50 recordings beside the large one")
+    asked = parser.parse_args()
+    datasets, each, attempts = (100, 50, 5) if asked.quick else (975, 1_000, 5)
+    rows = measure(datasets=datasets, each=each, attempts=attempts)
+    if asked.json:
+        size = {
+            "datasets": datasets + 80,
+            "recordings": datasets * each + 27_881,
+            "attempts": datasets * each * attempts + 36_000,
+        }
+        print(json.dumps({"cpus": os.cpu_count(), **size, "rows": [asdict(row) for row in rows]}, indent=1))
+        return
+    print(f"{'page':<72} {'median ms':>9} {'worst ms':>9} {'ratio':>6} {'statements':>10} {'bytes':>9}")
+    for row in rows:
+        print(
+            f"{row.page:<72} {row.median_ms:>9} {row.worst_ms:>9} {row.ratio:>6} {row.statements:>10} {row.size_bytes:>9,}"
+        )
+
+
+if __name__ == "__main__":
+    main()
