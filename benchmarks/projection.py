@@ -2,7 +2,7 @@
 
 For each kind, recordings are written by the writers of the tests, each is converted by the real conversion in a child of its own, and the
 child's peak above its birth is set against the formula of ``tasks/formats``. The fit is what a non-negative least squares over relative
-errors would choose for the formula's terms: C channels, N source samples, M served samples, W samples of a window, S of a shard. With
+errors would choose for the formula's terms: C channels, N source samples, M served samples, S of a shard. With
 ``--recordings FOLDER`` every real recording below it is converted too, and the last lines say what a plan would have learnt.
 
     python benchmarks/projection.py [--json] [--quick] [--only FORMAT] [--recordings FOLDER]
@@ -37,7 +37,6 @@ from infra.cluster import child_environment
 from tasks.bids.discovery import discover_source
 from tasks.convert.child import ChildLostError, ChildPool, ChildRaisedError
 from tasks.formats import load
-from tasks.formats.memory import READ_CHUNK_SECONDS
 from tasks.formats.protocol import Route
 from tasks.plan.learning import learn
 from tasks.plan.projection import project
@@ -237,10 +236,9 @@ def fit(points: list[Point]) -> dict[str, float]:
         served = p.samples * p.served_rate_hz / p.rate_hz
         if p.route == Route.IN_MEMORY.value:
             return [1.0, p.channels * p.samples, p.channels * served]
-        window = min(READ_CHUNK_SECONDS * p.rate_hz, p.samples)
-        return [1.0, p.channels * window, p.channels * min(served, SHARD_SECONDS * p.served_rate_hz), p.samples]
+        return [1.0, p.channels * min(served, SHARD_SECONDS * p.served_rate_hz), p.samples]
 
-    names = ["fixed", "C N", "C M"] if points[0].route == Route.IN_MEMORY.value else ["fixed", "C W", "C S", "N"]
+    names = ["fixed", "C N", "C M"] if points[0].route == Route.IN_MEMORY.value else ["fixed", "C S", "N"]
     measured = np.array([p.measured_bytes for p in points], dtype=float)
     matrix = np.array([terms(p) for p in points], dtype=float) / measured[:, None]
     scale = matrix.max(axis=0)

@@ -51,7 +51,7 @@ __all__ = [
 
 ENGINE_VERSION = "4"
 """Generation of discovery and dispatch; changes only when discovery finds more, and then rebuilds every dataset."""
-CONVERSION_REVISION = 4
+CONVERSION_REVISION = 5
 """Our own part of the options fingerprint: raise it when the bytes of an unchanged recording's store change."""
 
 DATASET_ID_PATTERN = r"^[a-z]{2}[0-9]{6}$"

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 from contract.codes import FailureCode
 from contract.errors import RecordingFailed, ZarrmillError
 from tasks.convert.conditions import is_machine_condition
-from tasks.convert.held import hold
+from tasks.convert.groups import written_groups
 from tasks.convert.merge import merged
 from tasks.convert.pieces import Part
-from tasks.convert.streamed import stream
 from tasks.formats.edf_split import split_by_rate
-from tasks.formats.protocol import Route
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,8 +78,7 @@ def _split(given: EngineInput) -> Sequence[Part]:
 
 
 def _each(given: EngineInput, parts: Sequence[Part]) -> list[Piece]:
-    write = hold if given.route is Route.IN_MEMORY else stream
-    found = [piece for part in parts for piece in write(given, part)]
+    found = [piece for part in parts for piece in written_groups(given, part)]
     return sorted(found, key=lambda piece: piece.rows[0])
 
 

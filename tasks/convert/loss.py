@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ChannelLoss", "GroupLoss", "coarse", "measure", "pack_losses", "unpack_losses"]
+__all__ = ["ChannelLoss", "GroupLoss", "coarse", "measure", "noise_of", "pack_losses", "unpack_losses"]
 
 _BLOCK = 1 << 18
 _WINDOWS = 256
@@ -130,33 +130,36 @@ def measure(samples: NDArray[np.float64], digital: NDArray[np.int16], scale: flo
             worst = max(worst, float(off.max()))
             total += float(np.dot(off, off))
             count += len(off)
-    noise, resolution = _noise(samples)
+    noise, resolution = noise_of(samples)
     return ChannelLoss(scale, worst, math.sqrt(total / count) if count else 0.0, noise, resolution)
 
 
-def _noise(samples: NDArray[np.float64]) -> tuple[float, float]:
+def noise_of(samples: NDArray[np.float64]) -> tuple[float, float]:
     """Noise floor and resolution; second differences of white noise have six times its variance, of a slow signal almost none."""
     import numpy as np
 
+    starts = range(0, len(samples), max(len(samples) // _WINDOWS, _WINDOW_SAMPLES))
+    whole = [start for start in starts if start + _WINDOW_SAMPLES <= len(samples)]
+    tables = [samples[np.add.outer(whole, np.arange(_WINDOW_SAMPLES))]] if whole else []
+    tables += [samples[None, start:] for start in starts[len(whole) :] if len(samples) - start >= _LEAST_SAMPLES]
     spreads: list[float] = []
-    resolution, flat = math.inf, 0
-    for start in range(0, len(samples), max(len(samples) // _WINDOWS, _WINDOW_SAMPLES)):
-        window = samples[start : start + _WINDOW_SAMPLES]
-        spread = float(np.std(np.diff(window, 2))) if len(window) >= _LEAST_SAMPLES else 0.0
-        if not math.isfinite(spread) or spread <= _ROUNDING * float(np.abs(window).max()):
-            flat += 1
-            continue
-        spreads.append(spread / math.sqrt(6.0))
-        resolution = min(resolution, _least_step(window))
-    if flat > len(spreads):  # codes change seldom, and a glance can miss where they do
+    resolution = math.inf
+    with np.errstate(invalid="ignore"):
+        for table in tables:
+            spread = np.diff(table, 2, axis=1).std(axis=1)
+            told = np.isfinite(spread) & (spread > _ROUNDING * np.abs(table).max(axis=1))
+            spreads.extend(spread[told] / math.sqrt(6.0))
+            resolution = min(resolution, _least_step(table[told]))
+    if len(starts) > 2 * len(spreads):  # codes change seldom, and a glance can miss where they do
         for start in range(0, len(samples), _BLOCK):
-            resolution = min(resolution, _least_step(samples[start : start + _BLOCK + 1]))
+            resolution = min(resolution, _least_step(samples[None, start : start + _BLOCK + 1]))
     return float(np.median(spreads)) if spreads else 0.0, resolution if math.isfinite(resolution) else 0.0
 
 
-def _least_step(samples: NDArray[np.float64]) -> float:
+def _least_step(table: NDArray[np.float64]) -> float:
+    """The smallest difference between neighbours in a row that differ."""
     import numpy as np
 
-    steps = np.abs(np.diff(samples))
-    steps = steps[np.isfinite(steps) & (steps > _ROUNDING * np.abs(samples[1:]))]
-    return float(steps.min()) if len(steps) else math.inf
+    steps = np.abs(np.diff(table, axis=1))
+    steps = steps[np.isfinite(steps) & (steps > _ROUNDING * np.abs(table[:, 1:]))]
+    return float(steps.min()) if steps.size else math.inf

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from contract.layout import CHUNK_SECONDS, SHARD_SECONDS
 from contract.rates import resampling_ratio, served_rate
+from tasks.formats.memory import HELD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,9 @@ class EngineInput:
         From the BIDS suffix, put on every channel so that a reference or trigger lands in the recording's one group;
         None leaves each channel's own.
     scratch
-        An existing folder for the groups before they are one store, and for the streaming route's mapped files.
+        An existing folder for the groups before they are one store, and for mapped files.
+    held_bytes
+        Samples in double precision, or codes of a group, up to this size stay in memory; more are mapped files in scratch.
     windows
         Opens the recording where biosigIO has no importer for it; None where it has.
     """
@@ -56,6 +59,7 @@ class EngineInput:
     events: pd.DataFrame
     scratch: Path
     windows: Callable[[Path], WindowReader] | None = None
+    held_bytes: int = HELD_BYTES
 
     @property
     def is_edf(self) -> bool:

@@ -1,112 +1,56 @@
-"""The places inside biosigIO's writers through which the samples of a channel group pass.
+"""The places inside biosigIO through which a recording passes on its way into a store; every private name that is used.
 
-biosigIO writes a group at a ratio of whole rates, from a source that it opens itself, and forgets what it rounded. Its
-writers look three functions up by name while they run; here they are given ours for the time of one group. The release
-of biosigIO is pinned, and ``GroupSeams.check`` finds a release whose writers no longer pass through them.
+biosigIO's importers read a file whole, and copy it up to five times; its writer knows whole rates only, forgets what it
+rounded, and holds a group's codes and envelopes in memory. While they run they look a few names up, which are given ours
+here. The release of biosigIO is pinned; ``GroupSeams.check`` and ``tests/tasks/convert/test_bytes.py`` find a release that
+goes another way.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from tasks.convert.loss import ChannelLoss, measure
+import numpy as np
+
+from tasks.convert.codes import Codes, quantise
+from tasks.convert.edf_samples import EdfChannel
 from tasks.convert.resampling import resample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
     from fractions import Fraction
 
-    import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GroupSeams", "GroupSource", "OpenSource", "passing_through"]
+    from tasks.convert.loss import ChannelLoss
 
+__all__ = ["EdfSeen", "GroupSeams", "glimpsed_recording", "opened_by_mne", "passing_through", "without_samples"]
 
-class OpenSource(Protocol):
-    """What biosigIO's streaming writer reads from."""
-
-    sfreq: float
-    n_samples: int
-    channels: list[dict[str, Any]]
-    extra_metadata: dict[str, Any]
-
-    def read(self, picks: list[int], start: int, stop: int) -> NDArray[np.float64]:
-        """Samples ``start`` to ``stop`` of some channels (channels x samples)."""
-        ...
-
-    def close(self) -> None:
-        """Release the file."""
-        ...
-
-
-@dataclass
-class GroupSource:
-    """Some channels of an open source, as a source of their own. Closing it leaves the whole one open.
-
-    biosigIO's streaming writer keeps samples in single precision on its way. So each channel is handed over less its
-    first sample, and gets it back in double precision: a large constant costs no detail.
-    """
-
-    whole: OpenSource
-    channels: list[dict[str, Any]]
-    sfreq: float
-    extra_metadata: dict[str, Any] = field(default_factory=dict)
-    origins: dict[int, float] = field(default_factory=dict)
-
-    @property
-    def n_samples(self) -> int:
-        """Samples per channel."""
-        return self.whole.n_samples
-
-    def read(self, picks: list[int], start: int, stop: int) -> NDArray[np.float64]:
-        """As the whole source reads, less each channel's origin."""
-        import numpy as np
-
-        block = np.array(self.whole.read(picks, start, stop), dtype=np.float64)
-        for row, pick in enumerate(picks):
-            origin = self.origins.setdefault(pick, float(block[row, 0]) if np.isfinite(block[row, 0]) else 0.0)
-            block[row] -= origin
-        return block
-
-    def origin(self, position: int) -> float:
-        """What was left out of the channel at this position of the group, in the unit that it is served in."""
-        channel = self.channels[position]
-        return self.origins.get(channel["idx"], 0.0) * float(channel.get("unit_factor", 1.0))
-
-    def close(self) -> None:
-        """Nothing: other groups are read from the same file."""
+_CHECKED_SAMPLES = 16
 
 
 @dataclass
 class GroupSeams:
-    """One group on its way through biosigIO: what its channels are resampled by, and what became of them."""
+    """One group on its way through biosigIO's writer: what its channels are resampled by, and what became of them."""
 
     ratio: Fraction
-    source: GroupSource | None = None
+    codes: Codes
     losses: list[ChannelLoss] = field(default_factory=list)
     resampled: int = 0
 
-    def resample(self, samples: NDArray[np.float64], *_rates: float, discrete: bool) -> NDArray[np.float64]:
+    def resample(self, samples: NDArray[Any], *_rates: float, discrete: bool) -> NDArray[np.float64]:
         """One channel at the served rate; biosigIO's own rates are whole numbers and are not used."""
-        import numpy as np
-
-        values = np.asarray(samples, dtype=np.float64)
-        if self.source is not None:
-            values += self.source.origin(self.resampled)  # the streaming writer hands over its own copy
         self.resampled += 1
-        return resample(values, self.ratio, discrete=discrete)
+        return resample(np.asarray(samples, dtype=np.float64), self.ratio, discrete=discrete)
 
-    def quantised(self, quantise: Callable[..., Any]) -> Callable[..., Any]:
-        """``quantise``, and a look at what it did."""
-
-        def measured(row: NDArray[np.float64]) -> Any:
-            digital, scale, offset, filled = quantise(row)
-            self.losses.append(measure(row, digital, scale, offset))
-            return digital, scale, offset, filled
-
-        return measured
+    def quantise(self, row: NDArray[np.float64], theirs: Any) -> Any:
+        """One channel in codes."""
+        found, loss = quantise(row, theirs)
+        self.losses.append(loss)
+        self.codes.put(found[0])
+        return found
 
     def check(self, n_channels: int) -> None:
         """Whether every channel came through.
@@ -124,21 +68,101 @@ class GroupSeams:
 
 @contextmanager
 def passing_through(seams: GroupSeams) -> Iterator[None]:
-    """While this lasts, biosigIO's writers in this process take samples through ``seams``; one group at a time."""
-    from biosigio.exporters import zarr, zarr_stream
+    """While this lasts, biosigIO's writer in this process takes samples through ``seams``; one group at a time."""
+    from biosigio.exporters import zarr
 
-    ours: Sequence[tuple[Any, str, Any]] = (
+    theirs = zarr._quantize_int16_channel
+    with _rebound(
         (zarr, "_resample_channel", seams.resample),
-        (zarr_stream, "_resample_channel", seams.resample),
-        (zarr, "_quantize_int16_channel", seams.quantised(zarr._quantize_int16_channel)),
-        (zarr_stream, "_quantize_int16_channel", seams.quantised(zarr_stream._quantize_int16_channel)),
-        (zarr_stream, "_open_stream_source", lambda *_given, **_named: seams.source),
-    )
-    theirs = [(module, name, getattr(module, name)) for module, name, _ in ours]
+        (zarr, "_quantize_int16_channel", lambda row: seams.quantise(row, theirs)),
+        (zarr, "_build_minmax_pyramid", seams.codes.pyramid),
+        (zarr, "np", _Instead(np, empty=seams.codes.empty)),
+    ):
+        yield
+
+
+@dataclass
+class EdfSeen:
+    """What biosigIO's importer was told of an EDF or BDF file by its library; no channel when it took the tolerant reader."""
+
+    channels: list[EdfChannel] = field(default_factory=list)
+    n_samples: int = 0
+
+
+@contextmanager
+def without_samples() -> Iterator[EdfSeen]:
+    """While this lasts, biosigIO's EDF importer in this process finds one sample a channel; labels, checks and all else are its own."""
+    import pyedflib
+    from biosigio.importers import edf
+
+    seen = EdfSeen()
+
+    class Glimpse(pyedflib.EdfReader):
+        """The library's reader, which gives a channel's description instead of its samples."""
+
+        _headers: list[dict[str, Any]] | None = None
+
+        def getSignalHeaders(self) -> list[dict[str, Any]]:  # noqa: N802 - the library's name
+            # the importer asks once for each channel, and each time all are made anew
+            self._headers = self._headers or super().getSignalHeaders()
+            return self._headers
+
+        def readSignal(self, chn: int, start: int = 0, n: int | None = None, digital: bool = False) -> Any:  # noqa: ARG002, N802 - the signature of the library
+            header = self.getSignalHeaders()[chn]
+            total = int(self.samples_in_file(chn))
+            seen.n_samples = max(seen.n_samples, total)
+            seen.channels.append(
+                EdfChannel(
+                    physical_min=float(header["physical_min"]),
+                    physical_max=float(header["physical_max"]),
+                    digital_min=int(header["digital_min"]),
+                    digital_max=int(header["digital_max"]),
+                    first=super().readSignal(chn, 0, min(total, _CHECKED_SAMPLES)),
+                )
+            )
+            return np.zeros(1)
+
+    with _rebound((edf, "pyedflib", _Instead(pyedflib, EdfReader=Glimpse))):
+        yield seen
+
+
+def opened_by_mne(path: str) -> Any:
+    """A recording that MNE reads, opened without its data by biosigIO's choice of reader, its recoveries and its errors.
+
+    ``_raw`` is MNE's, ``extra_metadata`` what was recovered; ``close`` releases what it needs.
+    """
+    from biosigio.exporters.zarr_stream import _open_stream_source
+    from biosigio.importers.meg import _patch_ctf_coil_aliases
+
+    # Only the in-memory importer teaches MNE the other spellings of CTF's head coils (one dataset has 380 such files).
+    _patch_ctf_coil_aliases()
+    return _open_stream_source(path, None)
+
+
+def glimpsed_recording(raw: Any) -> Any:
+    """A biosigIO recording of an MNE one, with one sample a channel; names, types and units are its own."""
+    from biosigio.importers._mne_common import raw_to_recording
+
+    return raw_to_recording(_Instead(raw, get_data=lambda: np.zeros((len(raw.ch_names), 1))))
+
+
+class _Instead:
+    """Another object, some of whose names are these."""
+
+    def __init__(self, other: Any, **names: Any) -> None:
+        self.__dict__.update(names, _other=other)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._other, name)
+
+
+@contextmanager
+def _rebound(*names: tuple[Any, str, Any]) -> Iterator[None]:
+    theirs = [(module, name, getattr(module, name)) for module, name, _ in names]
     try:
-        for module, name, function in ours:
-            setattr(module, name, function)
+        for module, name, ours in names:
+            setattr(module, name, ours)
         yield
     finally:
-        for module, name, function in theirs:
-            setattr(module, name, function)
+        for module, name, own in theirs:
+            setattr(module, name, own)

@@ -54,6 +54,28 @@ class WindowSource:
                 }
             )
 
+    def recording(self, source_format: str) -> Any:
+        """A biosigIO recording of the channels, without their samples."""
+        from biosigio import Recording
+
+        found = Recording()
+        found.channels = {
+            channel["label"]: {
+                "sample_frequency": self.sfreq,
+                "physical_dimension": channel["unit"],
+                "prefilter": _NO_UNIT,
+                "channel_type": channel["channel_type"],
+                "modality": channel["modality"],
+            }
+            for channel in self.channels
+        }
+        found.metadata = {
+            **self.extra_metadata,
+            "number_of_signals": len(self.channels),
+            "source_format": source_format,
+        }
+        return found
+
     def read(self, picks: list[int], start: int, stop: int) -> NDArray[np.float64]:
         """Samples ``start`` to ``stop`` of some channels."""
         window = self._windows.read(start, stop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tasks.formats.edf_header import header_bytes, read_header, readable
-from tasks.formats.memory import in_memory_bytes, streamed_bytes
+from tasks.formats.memory import BLOCK_BYTES, in_memory_bytes, streamed_bytes
 from tasks.formats.protocol import Header, Route
 from tasks.formats.shape import group_shapes
 
@@ -45,7 +45,7 @@ class BDF:
         shapes = group_shapes(header, size_bytes, served_rate_hz, file_sample_bytes=3)
         if route is Route.IN_MEMORY:
             return max(in_memory_bytes(shape, bytes_per_value=40 if header.tolerant else 18) for shape in shapes)
-        return max(map(streamed_bytes, shapes))
+        return max(streamed_bytes(shape, block_bytes=BLOCK_BYTES // 4) for shape in shapes)
 
     def read_target(self, primary: Path, header: Header, work: Path) -> Path:
         """The file itself, or a copy with its header in plain ASCII."""

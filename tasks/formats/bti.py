@@ -76,6 +76,7 @@ class Bti:
             n_samples=sum(samples),
             rate_hz=rate_hz,
             rates_hz=(rate_hz,),
+            kept_sample_bytes=8,
         )
 
     def route(self, header: Header) -> Route:  # noqa: ARG002 - one route whatever the header says

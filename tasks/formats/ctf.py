@@ -69,6 +69,7 @@ class Ctf:
             n_samples=n_samples,
             rate_hz=rate_hz,
             rates_hz=(rate_hz,),
+            kept_sample_bytes=4,
             block_samples=trial_samples,
         )
 

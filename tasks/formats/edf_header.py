@@ -14,7 +14,7 @@ from tasks.formats.protocol import Header
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ANNOTATION_LABELS", "EdfSignal", "header_bytes", "read_header", "readable"]
+__all__ = ["ANNOTATION_LABELS", "EdfSignal", "header_bytes", "read_header", "readable", "signal_counts"]
 
 _MAX_SIGNALS = 4096
 _USUAL_BYTES = 256 * (1 + 128)  # asked for at first: hardly any cap has more channels
@@ -102,6 +102,22 @@ def header_bytes(size_bytes: int, start: bytes) -> int | None:
     except ValueError:
         return None
     return min(size_bytes, 256 * (1 + count)) if 0 <= count <= _MAX_SIGNALS else None
+
+
+def signal_counts(path: Path, n_signals: int) -> tuple[int, int, list[tuple[int, bool]]]:
+    """Where the data records of a sound file start, bytes of a sample, and of each signal its samples in a record and whether it is one.
+
+    Signals called annotations are none where ``n_signals``, a reader's count, leaves them out.
+    """
+    with path.open("rb") as file:
+        head = file.read(256)
+        count = int(_number(head[252:256]))
+        block = file.read(256 * count)
+    signals = _signals(block, count, _number(head[244:252]))
+    marked = [signal.label in ANNOTATION_LABELS for signal in signals]
+    apart = count - sum(marked) == n_signals
+    counts = [(s.samples_per_record, not (apart and mark)) for s, mark in zip(signals, marked, strict=True)]
+    return 256 * (1 + count), 3 if head[:1] == b"\xff" else 2, counts
 
 
 def readable(primary: Path, work: Path, header: Header) -> Path:

@@ -51,6 +51,7 @@ class _Found:
     skipped_buffers: int = 0
     filled_samples: int = 0
     largest_buffer: int = 0
+    largest_item: int = 0
     role: int = 0
     named: str | None = None
     next_name: str | None = None
@@ -100,6 +101,7 @@ class Fif:
             n_samples=n_samples,
             rate_hz=rate_hz,
             rates_hz=(rate_hz,),
+            kept_sample_bytes=8 if first.largest_item > 4 else 4,
             block_samples=first.largest_buffer,
             # Corrected recordings keep the shielding's block beside a raw one; only an uncorrected one has nothing else.
             maxshield=not first.blocks & {_RAW_BLOCK, _CONTINUOUS_BLOCK},
@@ -186,6 +188,7 @@ def _buffer(found: _Found, type_: int, length: int) -> None:
     found.filled_samples += filled
     found.skipped_buffers = 0
     found.largest_buffer = max(found.largest_buffer, samples)
+    found.largest_item = max(found.largest_item, item)
 
 
 def _value(found: _Found, kind: int, data: bytes) -> None:

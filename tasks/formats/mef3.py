@@ -68,7 +68,9 @@ class Mef3:
             raise corrupt(f"the metadata of {channels[0].name} declares {n_samples} samples, its index {indexed}")
         if gap_s > 0:
             raise not_continuous(f"{primary.name} has gaps, the largest of {gap_s:g} s")
-        return Header(n_channels=len(channels), n_samples=n_samples, rate_hz=rate_hz, rates_hz=(rate_hz,))
+        return Header(
+            n_channels=len(channels), n_samples=n_samples, rate_hz=rate_hz, rates_hz=(rate_hz,), kept_sample_bytes=4
+        )
 
     def route(self, header: Header) -> Route:  # noqa: ARG002 - one route whatever the header says
         """Streamed."""

@@ -1,7 +1,6 @@
 """What a conversion needs above the memory of a fresh child: formulas fitted to measurements, in bytes.
 
-Notation: C channels, N source samples per channel, M served samples, W samples of one read window, S samples of one
-shard. The constants are fitted by ``benchmarks/projection.py`` to the peak above a child's birth: C = 2..256, 4 s to 2 hours, 125 Hz to
+Notation: C channels, N source samples per channel, M served samples, S samples of one shard. The constants are fitted by ``benchmarks/projection.py`` to the peak above a child's birth: C = 2..256, 4 s to 2 hours, 125 Hz to
 30 kHz, with and without resampling; measured over formula was 0.42 to 0.97 (streamed) and 0.4 to 0.9 (in memory).
 """
 
@@ -12,8 +11,9 @@ from dataclasses import dataclass
 from contract.layout import SHARD_SECONDS
 
 __all__ = [
+    "BLOCK_BYTES",
     "FLOOR_BYTES",
-    "READ_CHUNK_SECONDS",
+    "HELD_BYTES",
     "SMALLEST_BYTES",
     "Shape",
     "in_memory_bytes",
@@ -21,8 +21,9 @@ __all__ = [
     "streamed_scratch_bytes",
 ]
 
-READ_CHUNK_SECONDS = 8.0
-"""Window of the streaming reader: byte-identical output to biosigIO's 30 s, 18 % less CPU and 50 MB less memory at 128 channels."""
+HELD_BYTES = 16 * 1024**2
+"""Samples in double precision, or the codes of a group, up to this size stay in memory; more are mapped files in scratch. Below it a
+file costs more processor time than it saves memory."""
 
 FLOOR_BYTES = 256 * 1024**2
 """Charged at least for a recording whose header is not known, so that unknown is never nothing."""
@@ -37,6 +38,14 @@ measured for the smallest .fdt, 36 MiB for the smallest MATLAB 7.3."""
 _STREAMED_FIXED_BYTES = 12 * 1024**2
 """The same streamed, where mapped files do not count: 6.5 to 9.5 MiB were measured for 4 channels x 10 s, and a child that has
 converted before keeps up to 2 MiB more of that."""
+
+
+BLOCK_BYTES = 32 * 1024**2
+"""Of a table with one sample of every channel after another, as many channels are taken out at once as fit this in the file's
+own type: reading fewer passes over the file more often, and half a cache line of it for nothing."""
+
+_WINDOWS_BYTES = 28 * 1024**2
+_CODE_BYTES = 10 / 3  # level 0 in 16 bits, and the envelopes above it
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +70,25 @@ def in_memory_bytes(shape: Shape, *, bytes_per_value: float, bytes_per_served_va
     return int(_FIXED_BYTES + 1.05 * (source + served))
 
 
-def streamed_bytes(shape: Shape, *, block_samples: int = 0) -> int:
-    """Peak anonymous memory of the streamed route: 15.5 C W + 80 C V + 4 C S + 13 N + 36 M + fixed.
+def streamed_bytes(shape: Shape, *, block_bytes: int = BLOCK_BYTES, block_samples: int = 0) -> int:
+    """Peak anonymous memory of the streamed route: fixed + 10/3 C M up to 16 MiB + the neediest of what follows one another.
 
-    W is a window of source samples, V the same window once served. The 13 N + 36 M is one whole channel in double precision
-    beside its resampled copy and what is derived of that: few, long, fast channels are bound by it.
+    These are the windows of a reader (28 MiB, or 36 bytes for each sample of a window that it insists on); a block of channels, up to
+    ``block_bytes``, with one whole channel in double precision beside its resampled copy and what is derived of that (26 N + 30 M:
+    few, long, fast channels are bound by it); one shard while it is encoded (6 C S).
     """
-    window = max(READ_CHUNK_SECONDS * shape.rate_hz, block_samples)
-    window = min(window, shape.n_samples)
-    served_window = window * shape.served_rate_hz / shape.rate_hz if shape.rate_hz > 0 else window
-    shard = min(shape.served_samples, SHARD_SECONDS * shape.served_rate_hz)
-    of_all_channels = shape.n_channels * (15.5 * window + 80 * served_window + 4 * shard)
-    return int(_STREAMED_FIXED_BYTES + of_all_channels + 13 * shape.n_samples + 36 * shape.served_samples)
+    everything = 8 * shape.n_channels * shape.n_samples
+    windows = max(min(everything, _WINDOWS_BYTES), 36 * shape.n_channels * min(block_samples, shape.n_samples))
+    block = min(everything, block_bytes) + 26 * shape.n_samples + 30 * shape.served_samples
+    shard = 6 * shape.n_channels * min(shape.served_samples, SHARD_SECONDS * shape.served_rate_hz)
+    codes = min(_CODE_BYTES * shape.n_channels * shape.served_samples, HELD_BYTES)
+    return int(_STREAMED_FIXED_BYTES + codes + max(windows, block, shard))
 
 
-def streamed_scratch_bytes(shape: Shape) -> int:
-    """Disk of the streamed route beside the store itself: 4 C N + (10/3) C M; exact to 0.3 %.
+def streamed_scratch_bytes(shape: Shape, *, kept_sample_bytes: int) -> int:
+    """Disk of the streamed route beside the store itself: (10/3) C M, and ``kept_sample_bytes`` C N where samples are kept; exact.
 
-    It must be free before the conversion starts: the scratch is sparse mapped files, so a full disk is a SIGBUS.
+    Less than 16 MiB of either stays in memory.
     """
-    return int(4 * shape.n_channels * shape.n_samples + 10 / 3 * shape.n_channels * shape.served_samples) + 1
+    kept = kept_sample_bytes * shape.n_channels * shape.n_samples
+    return int(kept + _CODE_BYTES * shape.n_channels * shape.served_samples) + 1

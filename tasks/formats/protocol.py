@@ -69,6 +69,8 @@ class Header:
         file's own, so they can repeat. A rate is samples per record over the record's seconds, never rounded.
     sample_bytes
         Bytes of one sample once the format's reader holds it (8 where only double precision will do).
+    kept_sample_bytes
+        Bytes of scratch that one sample takes while the recording is streamed; 0 where the file itself is read.
     block_samples
         Samples that the format's reader must hold at once, whatever the window; 0 when it can seek freely.
     maxshield
@@ -94,6 +96,7 @@ class Header:
     channel_labels: tuple[str, ...] = ()
     prefilters: tuple[str, ...] = ()
     sample_bytes: int = 4
+    kept_sample_bytes: int = 0
     block_samples: int = 0
     maxshield: bool = False
     respelled: Mapping[str, str] = field(default_factory=dict)

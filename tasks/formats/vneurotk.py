@@ -44,6 +44,7 @@ class Vneurotk:
             channel_labels=found.names or (),
             prefilters=() if found.prefilter is None else (found.prefilter,) * found.n_channels,
             sample_bytes=found.dtype.itemsize,
+            kept_sample_bytes=max(4, found.dtype.itemsize),
             block_samples=band_rows(found) if found.chunk_rows else 0,
             notes=tuple(_silences(found)),
         )

@@ -93,7 +93,7 @@ def project(
     rate_hz = None if known.rate_hz is None else served_rate(known.rate_hz, modality)
     route = one.route(known)
     formula = one.projected_bytes(known, size_bytes, route, rate_hz)
-    scratch_bytes = fetched_bytes + _scratch_bytes(known, size_bytes, route, rate_hz)
+    scratch_bytes = fetched_bytes + _scratch_bytes(known, size_bytes, rate_hz)
     if known.n_channels is None or known.n_samples is None:
         return Projection(
             projected_bytes=max(formula, FLOOR_BYTES),
@@ -113,12 +113,13 @@ def project(
     )
 
 
-def _scratch_bytes(header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
+def _scratch_bytes(header: Header, size_bytes: int, served_rate_hz: float | None) -> int:
     """Disk for the store, and beside it for mapped files and for copies of the source; groups are converted in turn."""
     shapes = group_shapes(header, size_bytes, served_rate_hz, file_sample_bytes=2)
     served = sum(shape.n_channels * shape.served_samples for shape in shapes)
     store = _STORE_FIXED_BYTES * len(shapes) + int(_STORE_BYTES_PER_SAMPLE * served)
-    mapped = max(map(streamed_scratch_bytes, shapes)) if route is Route.STREAMED else 0
+    kept = header.kept_sample_bytes
+    mapped = max(streamed_scratch_bytes(shape, kept_sample_bytes=kept) for shape in shapes)
     corrected = 8 * shapes[0].n_channels * shapes[0].n_samples if header.maxshield else 0
     taken_apart = size_bytes if len(header.rates_hz) > 1 else 0
     return store + mapped + corrected + taken_apart + header.copied_bytes

@@ -1,0 +1,98 @@
+"""The samples of a recording, channel by channel, exactly as biosigIO's importer of its format would hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tasks.formats.memory import BLOCK_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["RowSamples", "Samples", "TableSamples"]
+
+_TILE_BYTES = 512 * 1024
+"""Turning a table round in tiles that fit the cache: 1.3 ns a sample instead of 4."""
+
+
+class Samples(Protocol):
+    """Channels of equal length, in the file's order."""
+
+    @property
+    def n_samples(self) -> int:
+        """Samples per channel."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of what ``channels`` gives: single precision only where biosigIO keeps it."""
+        ...
+
+    def channels(self, rows: Sequence[int]) -> Iterator[NDArray[Any]]:
+        """The samples of each of these channels; not to be changed, and valid until the next is asked for."""
+        ...
+
+
+@dataclass(frozen=True)
+class TableSamples:
+    """A table (samples x channels) in memory or mapped, one moment after another.
+
+    Parameters
+    ----------
+    physical
+        Turns what the table holds for a channel into its samples; as they are without it.
+    """
+
+    table: NDArray[Any]
+    dtype: np.dtype[Any]
+    physical: Callable[[NDArray[Any], int], NDArray[Any]] | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Samples per channel."""
+        return int(self.table.shape[0])
+
+    def channels(self, rows: Sequence[int]) -> Iterator[NDArray[Any]]:
+        """The samples, taken out of the table block by block."""
+        item = self.table.dtype.itemsize
+        at_once = max(1, BLOCK_BYTES // max(1, self.n_samples * item))
+        for first in range(0, len(rows), at_once):
+            chosen = list(rows[first : first + at_once])
+            block = _turned(self.table, chosen)
+            for position, row in enumerate(chosen):
+                yield block[position] if self.physical is None else self.physical(block[position], row)
+            del block  # before the next is made
+
+
+@dataclass(frozen=True)
+class RowSamples:
+    """A matrix (channels x samples) in memory or mapped; ``physical`` as of ``TableSamples``."""
+
+    matrix: NDArray[Any]
+    dtype: np.dtype[Any]
+    physical: Callable[[NDArray[Any], int], NDArray[Any]] | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Samples per channel."""
+        return int(self.matrix.shape[1])
+
+    def channels(self, rows: Sequence[int]) -> Iterator[NDArray[Any]]:
+        """The samples, row by row."""
+        for row in rows:
+            yield self.matrix[row] if self.physical is None else self.physical(self.matrix[row], row)
+
+
+def _turned(table: NDArray[Any], rows: list[int]) -> NDArray[Any]:
+    """These columns of a table as rows, in the machine's byte order."""
+    chosen: Any = slice(rows[0], rows[-1] + 1) if rows == list(range(rows[0], rows[-1] + 1)) else rows
+    block = np.empty((len(rows), len(table)), table.dtype.newbyteorder("="))
+    step = max(64, _TILE_BYTES // max(1, table.dtype.itemsize * len(rows)))
+    for start in range(0, len(table), step):
+        block[:, start : start + step] = table[start : start + step, chosen].T
+    return block
