@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.boundary import boundary
+from cli.exporting import export
 from cli.installation import doctor, init, scheduler
 from cli.operating import add_operator_commands
 from cli.options import (
@@ -156,6 +157,7 @@ app.command()(adopt)
 app.command()(republish)
 app.command("reconcile-objects")(reconcile_objects)
 app.command()(verify)
+app.command()(export)
 add_operator_commands(app)
 
 

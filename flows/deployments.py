@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
     from prefect.flows import Flow
 
-__all__ = ["CONVERSION", "DEPLOYMENT", "Deployed", "deployments", "flows_by_name", "interval_s", "register"]
+__all__ = ["CONVERSION", "DEPLOYMENT", "EXPORT", "Deployed", "deployments", "flows_by_name", "interval_s", "register"]
 
 log = logging.getLogger("zarrmill.flows.deployments")
 
 DEPLOYMENT: Final = "zarrmill"
 """The name of every deployment of ours: ``run_deployment("upkeep/zarrmill")``."""
 CONVERSION: Final = "reconvert_dataset"
+EXPORT: Final = "export_window"
+"""Its flow runs differ in their parameters, so none stands for another: one after the other, oldest first."""
 _FILE: Final = Path(infra.__file__).with_name("prefect.yaml")
 
 
@@ -89,9 +91,10 @@ def interval_s(cron: str) -> int:
 def flows_by_name() -> dict[str, Flow[..., Any]]:
     """The flows that the deployments run."""
     from flows import scheduled
+    from flows.export_deployed import export_window
     from flows.prefect_run import reconvert_dataset
 
-    ours: list[Flow[..., Any]] = [reconvert_dataset, *scheduled.FLOWS]
+    ours: list[Flow[..., Any]] = [reconvert_dataset, export_window, *scheduled.FLOWS]
     return {flow.name: flow for flow in ours}
 
 

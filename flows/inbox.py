@@ -18,7 +18,7 @@ from prefect.states import Cancelled, Completed, Failed, Pending
 from contract.errors import ZarrmillError
 from db import flow_runs
 from flows.asking import ask_for_conversion
-from flows.deployments import CONVERSION, flows_by_name, register
+from flows.deployments import CONVERSION, EXPORT, flows_by_name, register
 from flows.prefect_adopted import asking, end_flow_run
 
 if TYPE_CHECKING:
@@ -95,11 +95,10 @@ class Inbox:
         for one in by_flow.pop(CONVERSION, []):
             self._take_in(client, one)
         self._close(client)
-        return [
-            started
-            for name, waiting in by_flow.items()
-            if (started := _newest(client, name, waiting, running)) is not None
-        ]
+        exports = by_flow.pop(EXPORT, [])
+        found = [_oldest(client, EXPORT, exports)] if exports and EXPORT not in running else []
+        scheduled = [_newest(client, name, waiting, running) for name, waiting in by_flow.items()]
+        return found + [one for one in scheduled if one is not None]
 
     def _take_in(self, client: SyncPrefectClient, one: FlowRunResponse) -> None:
         """Make a request of a flow run, or end it with the reason why not."""
@@ -140,11 +139,20 @@ class Inbox:
                     flow_runs.close(c, flow_run_id=one.flow_run_id)
 
 
+def _oldest(client: SyncPrefectClient, name: str, waiting: list[FlowRunResponse]) -> DueFlow:
+    """The flow run to start of those that each ask for something else; the others stay due."""
+    first = min(waiting, key=_due)
+    client.set_flow_run_state(first.id, Pending(message="its process begins"), force=True)
+    return DueFlow(name=name, flow_run_id=first.id)
+
+
+def _due(one: FlowRunResponse) -> tuple[datetime, UUID]:
+    return one.expected_start_time or datetime.min.replace(tzinfo=UTC), one.id
+
+
 def _newest(client: SyncPrefectClient, name: str, waiting: list[FlowRunResponse], running: set[str]) -> DueFlow | None:
     """The flow run of a schedule to start. Of several that have become due, the newest stands for all."""
-    *older, newest = sorted(
-        waiting, key=lambda one: (one.expected_start_time or datetime.min.replace(tzinfo=UTC), one.id)
-    )
+    *older, newest = sorted(waiting, key=_due)
     for one in older:
         client.set_flow_run_state(one.id, Cancelled(name="Superseded", message="a later one stands for it"), force=True)
     if name in running:

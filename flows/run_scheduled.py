@@ -64,7 +64,9 @@ def _as_flow_run(settings: Settings, name: str, flow_run_id: UUID) -> int:
             log.info("%s: its flow run was cancelled", name)
             return 0
         log.info("%s begins", name)
-        state = cast("State[Any]", run_flow(flows_by_name()[name], flow_run=adopted, return_type="state"))
+        given = dict(adopted.parameters)
+        found = run_flow(flows_by_name()[name], flow_run=adopted, parameters=given, return_type="state")
+        state = cast("State[Any]", found)
     log.info("%s ended: %s %s", name, state.name, state.message or "")
     return 0 if state.is_completed() else 1
 

@@ -11,6 +11,7 @@ prefect_url     the address of the session's Prefect server; a start costs 8 s, 
 s3_server       the session's S3 endpoint over HTTP, a process of its own
 s3              a bucket of this test alone behind a fault proxy (``tests/support/s3_server.py``, ``fault_proxy.py``)
 recordings      the folder with real recordings; skipped when it is absent
+vneurotk        a reader of VneuroTK files by its own package; skipped when that cannot be installed
 
 A test runs on both versions of Postgres when its module or function is marked ``@pytest.mark.postgres_versions``.
 ``ZARRMILL_REQUIRE=recordings,postgres15,...`` makes what is named there fail instead of skip.
@@ -32,6 +33,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from s3_server import S3Place, S3Server, s3_server_process
 from sqlalchemy import Engine
+from vneurotk_reader import Reader, install
 
 from infra.database import engine as make_engine
 from infra.home import Home
@@ -103,6 +105,16 @@ def recordings() -> Path:
     if not _RECORDINGS.is_dir():
         missing("recordings", f"no folder of real recordings at {_RECORDINGS}; name one in ZARRMILL_RECORDINGS")
     return _RECORDINGS
+
+
+@pytest.fixture(scope="session")
+def vneurotk(tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    """Vneurotk 0.0.1 as it is published, without what it declares and does not need to read a file."""
+    folder = tmp_path_factory.mktemp("vneurotk")
+    trouble = install(folder)
+    if trouble is not None:
+        missing("vneurotk", f"vneurotk 0.0.1 could not be installed: {trouble}")
+    return Reader(folder)
 
 
 @contextmanager

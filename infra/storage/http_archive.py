@@ -55,7 +55,9 @@ class HttpArchive:
             or parts.query
             or parts.fragment
         ):
-            raise Refused(f"--url: {base_url!r} is no base URL of an archive; write it like https://zarr.example.org/.")
+            raise Refused(
+                f"{base_url!r} (--url, --from) is no base URL of an archive; write it like https://zarr.example.org/."
+            )
         self.url = f"{base_url.rstrip('/')}/"
         self._tries = tries
         self._client = httpx.Client(

@@ -22,10 +22,11 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
-def open_target(url: str, settings: Settings) -> Target:
+def open_target(url: str, settings: Settings, *, anonymous: bool = False) -> Target:
     """The target at ``url``: a folder, as a path or ``file://`` address, or ``s3://bucket[/prefix]``. Nothing is created or read yet.
 
-    ``open_target(target.url, …)`` gives an equal target, whatever folder the process stands in.
+    ``open_target(target.url, …)`` gives an equal target, whatever folder the process stands in. With ``anonymous`` a bucket is asked
+    without a signature, as anybody can.
 
     Raises
     ------
@@ -35,7 +36,7 @@ def open_target(url: str, settings: Settings) -> Target:
     if "\x00" in url or not url.strip():
         raise Refused("The target is empty; give the folder to serve from, for example ./served.")
     if url.lower().startswith("s3://"):
-        return _bucket(url, settings)
+        return _bucket(url, settings, anonymous=anonymous)
     root = Path(_local_path(url)).expanduser().resolve()
     # exists() is false for a path below a file, so it is the first that does exist that is looked at
     there = next(place for place in (root, *root.parents) if place.exists())
@@ -45,7 +46,7 @@ def open_target(url: str, settings: Settings) -> Target:
     return FolderTarget(root, port=settings.port)
 
 
-def _bucket(url: str, settings: Settings) -> Target:
+def _bucket(url: str, settings: Settings, *, anonymous: bool) -> Target:
     from infra.storage.s3_connection import access
     from infra.storage.s3_target import S3Target
 
@@ -63,7 +64,7 @@ def _bucket(url: str, settings: Settings) -> Target:
             f"The prefix of the target {url} may hold only letters, digits, dots, dashes and underscores between its slashes, "
             "and none of its parts may begin with a dot."
         )
-    return S3Target(access(settings), name, prefix, contract_host=settings.contract_host)
+    return S3Target(access(settings, anonymous=anonymous), name, prefix, contract_host=settings.contract_host)
 
 
 def _local_path(url: str) -> str:

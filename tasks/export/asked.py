@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from contract.errors import Refused
 from contract.window import WindowAsked
 from tasks.vneurotk.layout import Compression
 
-__all__ = ["DEFAULT_WINDOW_S", "ExportAsked", "Mode", "Schema", "mode_of", "schema_of"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["DEFAULT_WINDOW_S", "ExportAsked", "Mode", "Schema", "asked_of"]
 
 Mode = Literal["epochs", "continuous"]
 Schema = Literal[0, 1]
@@ -83,7 +86,40 @@ class ExportAsked:
         )
 
 
-def mode_of(text: str | None) -> Mode | None:
+def asked_of(
+    part_s: tuple[float, float | None],
+    window_s: tuple[float, float] | None,
+    trial_types: Iterable[str] | None,
+    channels: Iterable[str] | None,
+    *,
+    group: str | None,
+    mode: str | None,
+    schema: int,
+    compression: str,
+    with_stimuli: bool,
+) -> ExportAsked:
+    """What texts and numbers of a command line or of a form ask for.
+
+    Raises
+    ------
+    Refused
+        One of them is none; the sentence names the option.
+    """
+    return ExportAsked(
+        group=group,
+        start_s=part_s[0],
+        stop_s=part_s[1],
+        window_s=window_s,
+        trial_types=tuple(trial_types or ()),
+        channels=tuple(channels or ()),
+        mode=_mode_of(mode),
+        schema=_schema_of(schema),
+        compression=Compression.parse(compression),
+        with_stimuli=with_stimuli,
+    )
+
+
+def _mode_of(text: str | None) -> Mode | None:
     """The mode of this name; None for None. Raises Refused when there is no such mode."""
     for known in get_args(Mode):
         if text == known:
@@ -93,7 +129,7 @@ def mode_of(text: str | None) -> Mode | None:
     return None
 
 
-def schema_of(number: int) -> Schema:
+def _schema_of(number: int) -> Schema:
     """The schema of this number. Raises Refused when it cannot be written."""
     for known in get_args(Schema):
         if number == known:

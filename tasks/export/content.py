@@ -10,7 +10,7 @@ import numpy as np
 from contract.errors import Refused
 from contract.trials import Chosen, Trial, choose, first_overlap, stimulus_ids, window_samples
 from tasks.export.events import ExportEvents, events_of, meta_columns, of_trial_types
-from tasks.export.provenance import channel_facts, dataset_facts, store_facts
+from tasks.export.provenance import UNKNOWN, channel_facts, dataset_facts, store_facts
 from tasks.read.window import select_in
 from tasks.vneurotk.write_recording import RecordingContent
 
@@ -139,6 +139,7 @@ def _windows(
         **_counts(len(trials), chosen.dropped, chosen.without_onset, without_image),
         "events_source": events.source,
         "stimulus_ids_from": _STIM_FILE if asked.with_stimuli else "trial_type",
+        **({} if stimuli is None else {"stimuli_source_commit": stimuli.commit or UNKNOWN}),
         "window_start_s": asked.window[0],
         "window_stop_s": asked.window[1],
     }

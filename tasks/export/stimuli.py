@@ -33,9 +33,12 @@ class Stimuli:
     ----------
     scratch
         An empty folder for them.
+    commit
+        The commit that they are read at; None where there is none.
     """
 
-    def __init__(self, source: Source, scratch: Path) -> None:
+    def __init__(self, source: Source, scratch: Path, *, commit: str | None = None) -> None:
+        self.commit = commit
         self._source = source
         self._scratch = scratch
         self._copies: dict[str, Path] = {}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from contract.errors import StorageError, StorageUnavailable
-from contract.layout import CATALOG_KEY
+from contract.errors import Refused, StorageDenied, StorageError, StorageUnavailable
+from contract.layout import CATALOG_KEY, index_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from infra.settings import Settings
     from infra.storage.opened import Opened
     from infra.storage.protocol import Target
 
-__all__ = ["Place", "Whole", "archive_place", "read_json", "read_whole", "target_place", "version_of"]
+__all__ = ["Place", "Whole", "archive_place", "place_at", "read_json", "read_whole", "target_place", "version_of"]
 
 _MOST_BYTES = 256 * 1024 * 1024
 _BLOCK_BYTES = 8 * 1024 * 1024
@@ -72,6 +73,51 @@ def archive_place(base_url: str) -> Place:
 
     archive = HttpArchive(base_url)
     return Place(archive.url, archive.open, "catalog.json", archive.close)
+
+
+def place_at(url: str, settings: Settings, *, dataset_id: str) -> Place:
+    """The place at an address: a folder, ``s3://bucket[/prefix]``, or the base URL of an archive.
+
+    A bucket that refuses the credentials there are, or finds none, is asked without any, as a public one may be.
+
+    Raises
+    ------
+    Refused
+        There is no such place.
+    StorageError
+        A bucket is out of reach.
+    """
+    from infra.storage import open_target
+    from infra.storage.folder import FolderTarget
+
+    if url.lower().startswith(("http://", "https://")):
+        return archive_place(url)
+    target = open_target(url, settings)
+    if isinstance(target, FolderTarget):
+        if not target.root.is_dir():
+            raise Refused(
+                f"{target.url} is no folder; name the folder, bucket or archive that serves {dataset_id[:20]}"
+            )
+        return target_place(target)
+    try:
+        target.etag(index_key(dataset_id))
+    except StorageDenied:
+        return _public_place(open_target(url, settings, anonymous=True), dataset_id)
+    return target_place(target)
+
+
+def _public_place(target: Target, dataset_id: str) -> Place:
+    """A bucket that anybody can read and nobody can list: there an object that is missing is answered 403, as one that is secret."""
+    target.etag(index_key(dataset_id))  # whoever may not read the index gets the error
+    place = target_place(target)
+
+    def open_object(key: str) -> Opened | None:
+        try:
+            return place.open_object(key)
+        except StorageDenied:
+            return None
+
+    return replace(place, open_object=open_object)
 
 
 def read_whole(place: Place, key: str) -> Whole | None:

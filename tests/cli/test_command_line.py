@@ -29,6 +29,7 @@ COMMANDS = (
     "republish",
     "reconcile-objects",
     "verify",
+    "export",
     "register",
     "requeue",
     "pause",

@@ -37,7 +37,9 @@ EVENTS: tuple[dict[str, Any], ...] = (
 _TEXT = ("store_path", "subject", "session", "task", "run", "group_name", "trial_type", "value", "hed")
 
 
-def put_events(target: Target, scratch: Path, events: Sequence[Mapping[str, Any]] = EVENTS) -> None:
+def put_events(
+    target: Target, scratch: Path, events: Sequence[Mapping[str, Any]] = EVENTS, *, rate_hz: float = RATE_HZ
+) -> None:
     """Publish an events.parquet with these events of the store, and one of another store."""
     others = sorted(
         {name for event in events for name in event} - {"onset_s", "duration_s", "trial_type", "value", "hed"}
@@ -47,7 +49,7 @@ def put_events(target: Target, scratch: Path, events: Sequence[Mapping[str, Any]
             **event,
             "store_path": ZARR,
             "subject": "01",
-            "sample_index": sample_index(event.get("onset_s"), RATE_HZ),
+            "sample_index": sample_index(event.get("onset_s"), rate_hz),
             "group_name": GROUP,
         }
         for event in events

@@ -81,6 +81,8 @@ class FaultProxy:
         Every request in order: ``(word, key)`` with the words PUT, GET, HEAD, DELETE, LIST, POST, COPY.
     answers
         Status of each of them as the client saw it; 0 for none.
+    sent_bytes
+        Bytes of the bodies that were answered.
     """
 
     def __init__(self, upstream_port: int) -> None:
@@ -88,6 +90,7 @@ class FaultProxy:
         self.faults: list[Fault] = []
         self.asked: list[tuple[str, str]] = []
         self.answers: list[int] = []
+        self.sent_bytes = 0
         self.seen_headers: list[dict[str, str]] = []
         self._etags: dict[str, list[str]] = {}
         self.lock = threading.Lock()
@@ -118,6 +121,7 @@ class FaultProxy:
             for fault in self.faults:
                 fault.go.set()
             self.faults, self.asked, self.answers, self.seen_headers = [], [], [], []
+            self.sent_bytes = 0
 
     def close(self) -> None:
         self.forget()
@@ -249,6 +253,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
+            with self.owner.lock:
+                self.owner.sent_bytes += len(body)
             self.wfile.write(body[: len(body) // 2] if short else body)
         if short:
             self.wfile.flush()
