@@ -37,6 +37,10 @@ PAGES = (
     "/dashboard?search=study&standing=partial",
     "/dashboard/plots",
     "/dashboard/plots/coverage.csv",
+    LARGE,
+    f"{LARGE}?state=failed&code=not_continuous",
+    f"{LARGE}?q=run-3&sort=-tried",
+    f"{LARGE}/recordings/sub-00002/eeg/sub-00002_task-rest_run-2_eeg.eeglab",
 )
 _ELSEWHERE = "/elsewhere"
 _ATTEMPTS = text("""

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from counting import kept
 from sqlalchemy import Engine, text
 from state_bench import VERSIONS, Bench, planned
 
@@ -18,6 +19,7 @@ from db.counts import Coverage
 from db.leases import Owner
 from db.listing import find_listed
 from db.runs import Run
+from db.tallies import WATCHED, marked_at
 from flows.ownership import owning
 from flows.upkeep import KILLED, keep_up
 from infra.home import Home
@@ -80,6 +82,10 @@ def test_a_killed_run_is_told_as_failed_once_and_what_it_converted_is_due_again(
     assert dataset is not None
     assert (dataset.status, dataset.converting, dataset.error, record.state) == ("failed", False, KILLED, "lost")
     assert bench.state("01").due == "pending"
+    with bench.begin() as c:
+        assert c.scalar(text("SELECT count(*) FROM tally_changes")) == 0, "what each dataset has is folded"
+        assert kept(c, bench.dataset.pk)["due"] == 1
+        assert marked_at(c, WATCHED) is not None, "the dashboard knows that somebody looks for alarms"
 
 
 def test_what_is_served_stays_in_the_catalog_when_a_run_is_killed_or_publishes_nothing(bench: Bench) -> None:
