@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from db.dataset_values import Dataset
 
-__all__ = ["Census", "CensusRow", "FailureDetail", "Round", "census", "failure_details", "made_by", "rounds"]
+__all__ = ["Census", "CensusRow", "FailureDetail", "Round", "census", "failure_details", "rounds"]
 
 Published = Literal["stores", "failures", "pending"]
 
@@ -135,7 +135,8 @@ _CENSUS = text(f"""
            CASE WHEN {SERVED} AND {STANDS} THEN o.status END AS judged,
            count(*) AS recordings, sum(r.size_bytes)::bigint AS size_bytes, min(r.next_attempt_at) AS next_at
     FROM recordings r
-    LEFT JOIN (store_verdicts o JOIN stores s ON s.recording_pk = o.recording_pk) ON o.recording_pk = r.pk AND o.dataset_pk = :dataset
+    LEFT JOIN (store_verdicts o JOIN stores s ON s.recording_pk = o.recording_pk AND o.dataset_pk = :dataset AND s.dataset_pk = :dataset)
+        ON o.recording_pk = r.pk
     WHERE r.dataset_pk = :dataset GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
 """)
 
@@ -188,15 +189,3 @@ _ROUNDS = text(f"""
 def rounds(c: Connection, *, dataset: Dataset) -> list[Round]:
     """Pending recordings that were tried in vain, by how often that was counted."""
     return [Round(**row._mapping) for row in c.execute(_ROUNDS, {"dataset": dataset.pk})]
-
-
-_MADE = text(f"""
-    SELECT count(*) FROM attempts a JOIN runs u ON u.id = a.run_id
-    JOIN stores s ON s.recording_pk = a.recording_pk AND s.attempt_id = a.id JOIN recordings r ON r.pk = s.recording_pk
-    WHERE u.dataset_pk = :dataset AND u.number = :number AND a.outcome = 'done' AND {SERVED}
-""")
-
-
-def made_by(c: Connection, *, dataset: Dataset, number: int) -> int:
-    """Stores that are served and that this run made; it carried the others forward."""
-    return int(c.scalar(_MADE, {"dataset": dataset.pk, "number": number}) or 0)

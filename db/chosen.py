@@ -28,7 +28,7 @@ _CHOSEN: Final[Mapping[RequestMode, str]] = {
     # what a sweep would compare, but for those whose objects alone show that they changed
     "verify": f"""{SERVED} AND NOT EXISTS (
         SELECT FROM store_verdicts o JOIN stores s ON s.recording_pk = o.recording_pk
-        WHERE o.recording_pk = r.pk AND o.dataset_pk = :dataset AND {STANDS} AND o.status <> 'failed')""",
+        WHERE o.recording_pk = r.pk AND o.dataset_pk = :dataset AND s.dataset_pk = :dataset AND {STANDS} AND o.status <> 'failed')""",
 }
 
 

@@ -23,7 +23,7 @@ __all__ = ["SORTS", "TABLE_STATES", "TableKey", "TablePage", "TableRow", "Wanted
 
 _JUDGED_AS = f"""{SERVED} AND {{}} (
     SELECT FROM store_verdicts o JOIN stores s ON s.recording_pk = o.recording_pk
-    WHERE o.recording_pk = r.pk AND o.dataset_pk = :dataset AND {STANDS}{{}})"""
+    WHERE o.recording_pk = r.pk AND o.dataset_pk = :dataset AND s.dataset_pk = :dataset AND {STANDS}{{}})"""
 
 TABLE_STATES: Final[Mapping[str, str]] = {
     **{name: f"r.discovered AND {condition}" for name, condition in STATES.items()},

@@ -17,7 +17,7 @@ from api.dashboard.table import STATE_WORDS, neighbours, wanted_of, whole
 from api.dashboard.table_csv import csv_lines
 from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES, WHY_DUE_SENTENCES
 from db import operators, outbox, verdicts
-from db.census import failure_details, made_by, rounds
+from db.census import failure_details, rounds
 from db.recording_table import table_page
 from db.runs import last_runs
 from db.standings import outlook
@@ -56,7 +56,6 @@ class _Shown:
     rounds: Sequence[object]
     actions: Sequence[Action]
     owed: Sequence[Owed]
-    made: int | None
     policy: str | None
     stale: tuple[str, ...]
 
@@ -90,6 +89,7 @@ def _add_page(routes: APIRouter, site: Site) -> None:
             dataset=found,
             **_moving(moment),
             shown=shown,
+            made=_made(shown.runs, moment),
             table=page,
             wanted=wanted,
             before=before,
@@ -158,7 +158,6 @@ def _shown(c: Connection, dataset: Dataset) -> _Shown:
     details: dict[str, list[FailureDetail]] = {}
     for one in failure_details(c, dataset=dataset):
         details.setdefault(one.code, []).append(one)
-    converted = next((one.run for one in runs if one.run.mode in _CONVERTS), None)
     now = current_versions()
     stale = tuple(
         name
@@ -173,10 +172,20 @@ def _shown(c: Connection, dataset: Dataset) -> _Shown:
         rounds=rounds(c, dataset=dataset),
         actions=operators.last_actions(c, subject=dataset.dataset_id, limit=_ACTIONS),
         owed=outbox.owed(c, dataset_pk=dataset.pk, limit=5),
-        made=made_by(c, dataset=dataset, number=converted.number) if converted is not None else None,
         policy=policy_sentence(waits.policy),
         stale=stale,
     )
+
+
+def _made(runs: Sequence[RunRecord], moment: Moment) -> int | None:
+    """Stores that the last conversion made, in place of those that it carried as they were; None where nobody noted it."""
+    last = next((one for one in runs if one.run.mode in _CONVERTS), None)
+    if last is None:
+        return None
+    if last.run.number == moment.progress.run_number:
+        return moment.progress.made
+    noted = last.counts.get("converted")
+    return noted if isinstance(noted, int) else None
 
 
 def _moving(moment: Moment) -> dict[str, Any]:
