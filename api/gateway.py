@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 from starlette.responses import Response, StreamingResponse
 
-from api.bodies import recording_body, sentence_of
+from api.absent import absent, state_of_store
 from api.caching import cache_control
-from api.codes import ErrorCode
 from api.errors import error, not_found
 from contract.errors import StorageError
 from contract.layout import CATALOG_KEY, is_dataset_id
-from db.public_recordings import store_state
 from infra.storage.folder import FolderTarget
 from infra.storage.headers import content_type
 from infra.storage.opened import opener
@@ -105,20 +103,9 @@ class Gateway:
 
     def _absent(self, request: Request, dataset_id: str, path: str) -> Response:
         store, end, _ = path.partition(".zarr/")
-        if self._service.engine is None or not (end or path.endswith(".zarr")):
+        if not (end or path.endswith(".zarr")):
             return not_found(request.scope)
-        zarr = f"{store}.zarr" if end else path
-        with self._service.reading() as c:
-            found = store_state(c, target=self._service.target.url, dataset_id=dataset_id, zarr=zarr)
-        if found is None or found.state == "served":
-            return not_found(request.scope)
-        return error(
-            request.scope,
-            HTTPStatus.NOT_FOUND,
-            sentence_of(found) or "Not found",
-            code=ErrorCode.STORE_FAILED if found.state == "failed" else ErrorCode.STORE_PENDING,
-            more={"store": recording_body(found)},
-        )
+        return absent(request, state_of_store(self._service, dataset_id, f"{store}.zarr" if end else path))
 
     def _serve(self, request: Request, key: str) -> Response | None:
         """The object at ``key`` as an answer; None when it is not there."""
@@ -140,7 +127,8 @@ class Gateway:
         """A redirect to the bucket for who is no web page. index.json is never redirected, for it names the addresses."""
         if self._link is None or request.method != "GET" or key.count("/") < 2 or key.endswith("/zarr/index.json"):
             return None
-        if self._origins.allow(request.headers.get("origin")):
+        # a page of this server sends no Origin with what it reads here, and may connect to nowhere else
+        if request.query_params.get("direct") or self._origins.allow(request.headers.get("origin")):
             return None
         where, kept = self._link(key)
         return Response(

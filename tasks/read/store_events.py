@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contract.samples import sample_index
+from contract.store import VALUE_DESCRIPTIONS
 from tasks.read.store import read_consistently
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tasks.read.place import Place
     from tasks.read.store import StoreReading
 
-__all__ = ["read_store_events"]
+__all__ = ["event_columns", "read_store_events"]
 
 
 def read_store_events(
@@ -47,6 +48,28 @@ def read_store_events(
         return rows, length > offset + limit
 
     return read_consistently(place, dataset_id, entry.zarr, work)
+
+
+def event_columns(reading: StoreReading, most: int) -> dict[str, Any] | None:
+    """The first ``most`` events of a store as columns, with the texts of their codes; None when it has no events group.
+
+    An onset that is not known is None.
+    """
+    if not reading.has("events"):
+        return None
+    attributes = reading.metadata("events").get("attributes", {})
+    arrays = {name: reading.array(f"events/{name}") for name in ("onset", "duration", "code")}
+    length = int(arrays["onset"].shape[0])
+    end = min(length, most)
+    columns = {name: np.asarray(array[:end]).tolist() if end else [] for name, array in arrays.items()}
+    return {
+        "onset": [_known(onset) for onset in columns["onset"]],
+        "duration": [_known(duration) for duration in columns["duration"]],
+        "code": columns["code"],
+        "labels": attributes.get("label_map", {}),
+        "descriptions": attributes.get(VALUE_DESCRIPTIONS) or {},
+        "is_truncated": length > end,
+    }
 
 
 def _known(value: float) -> float | None:

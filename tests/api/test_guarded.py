@@ -217,6 +217,7 @@ def test_readers_that_are_no_web_page_are_sent_on_to_the_bucket(s3: S3Place, eng
         assert (page[0], page[1]["Access-Control-Allow-Origin"]) == (200, "https://example.org")
         assert without_following(here + path, Origin="https://evil.net")[0] == 302
         assert without_following(here + "index.json")[0] == 200
+        assert without_following(f"{here}{path}?direct=1")[0] == 200, "the viewer's page may connect to nowhere else"
         assert ask(port, f"/xx000001/zarr/{path}", method="HEAD").status == 200
         assert without_following(here + "sub-Zo%C3%AB/a%20b.zarr/0/c/0/1")[0] == 404, (
             "an absent chunk is absent, not denied"

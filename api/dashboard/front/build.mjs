@@ -18,6 +18,8 @@ for (const name of entries) {
     target: "es2022",
     charset: "utf8",
     legalComments: "none",
+    // decoders that zarrita would load by itself: blosc.js takes their place, and stores need no other
+    alias: Object.fromEntries(["blosc", "zstd", "lz4"].map((name) => [`numcodecs/${name}`, "./src/view/no_decoder.js"])),
     metafile: true,
     logLevel: "error",
   });

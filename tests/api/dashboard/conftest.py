@@ -5,6 +5,7 @@ Fixtures
 archive       the engine of a database with ``large_archive.build`` in it; made once, shared: tests that change it make their own
 site_url      the address of a server over it, with the tokens ``looked_at.OPERATOR`` and ``READER``
 serve         the function that serves another engine or other settings until the test ends: ``serve(engine, **settings) -> url``
+serve_module  the same for a module, ``serve_module(engine, folder, **settings) -> url``
 browser       chromium, once a module
 visit         a fresh light window at ``site_url`` in which nothing may go wrong (``looked_at.Visit``)
 window        the function that makes others: ``with window(color_scheme="dark", viewport=PHONE) as visit``
@@ -89,6 +90,17 @@ def site_url(archive: Engine, served_folder: Path) -> Iterator[str]:
 def serve(served_folder: Path, request: pytest.FixtureRequest) -> Callable[..., str]:
     def start(engine: Engine | None, folder: Path | None = None, **settings: Any) -> str:
         running = serving(engine, folder or served_folder, **settings)
+        url = running.__enter__()
+        request.addfinalizer(partial(running.__exit__, None, None, None))
+        return url
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def serve_module(request: pytest.FixtureRequest) -> Callable[..., str]:
+    def start(engine: Engine | None, folder: Path, **settings: Any) -> str:
+        running = serving(engine, folder, **settings)
         url = running.__enter__()
         request.addfinalizer(partial(running.__exit__, None, None, None))
         return url
