@@ -10,7 +10,7 @@ import numpy as np
 from tasks.convert.edf_samples import edf_samples
 from tasks.convert.samples import TableSamples
 from tasks.convert.seams import glimpsed_recording, opened_by_mne, without_samples
-from tasks.convert.tables import brainvision_samples
+from tasks.convert.tables import table_samples
 from tasks.convert.windowed import opened
 from tasks.convert.windows import Windows, of_mne, window_samples
 from tasks.formats.protocol import Route
@@ -56,7 +56,7 @@ def imported(given: EngineInput, part: Part) -> Iterator[tuple[Any, Samples]]:
             recording.set_metadata("source_format", given.source_format)
             for key, value in source.extra_metadata.items():
                 recording.set_metadata(key, value)
-            yield recording, brainvision_samples(raw) or window_samples(of_mne(raw), given)
+            yield recording, table_samples(raw) or window_samples(of_mne(raw), given)
         finally:
             source.close()
 
@@ -80,7 +80,7 @@ def _held(recording: Any) -> Samples:
     if recording.signals is None or not len(recording.channels):
         raise ValueError("No signals loaded")
     table = recording.signals.to_numpy(copy=False)
-    return TableSamples(table, np.dtype(table.dtype))
+    return TableSamples((table,), np.dtype(table.dtype))
 
 
 def _edf(given: EngineInput, part: Part) -> tuple[Any, Samples]:

@@ -40,7 +40,7 @@ class Samples(Protocol):
 
 @dataclass(frozen=True)
 class TableSamples:
-    """A table (samples x channels) in memory or mapped, one moment after another.
+    """Tables (samples x channels) in memory or mapped, one after the other, in each one moment after another.
 
     Parameters
     ----------
@@ -48,22 +48,22 @@ class TableSamples:
         Turns what the table holds for a channel into its samples; as they are without it.
     """
 
-    table: NDArray[Any]
+    tables: tuple[NDArray[Any], ...]
     dtype: np.dtype[Any]
     physical: Callable[[NDArray[Any], int], NDArray[Any]] | None = None
 
     @property
     def n_samples(self) -> int:
         """Samples per channel."""
-        return int(self.table.shape[0])
+        return sum(map(len, self.tables))
 
     def channels(self, rows: Sequence[int]) -> Iterator[NDArray[Any]]:
         """The samples, taken out of the table block by block."""
-        item = self.table.dtype.itemsize
+        item = self.tables[0].dtype.itemsize
         at_once = max(1, BLOCK_BYTES // max(1, self.n_samples * item))
         for first in range(0, len(rows), at_once):
             chosen = list(rows[first : first + at_once])
-            block = _turned(self.table, chosen)
+            block = _turned(self.tables, chosen)
             for position, row in enumerate(chosen):
                 yield block[position] if self.physical is None else self.physical(block[position], row)
             del block  # before the next is made
@@ -88,11 +88,16 @@ class RowSamples:
             yield self.matrix[row] if self.physical is None else self.physical(self.matrix[row], row)
 
 
-def _turned(table: NDArray[Any], rows: list[int]) -> NDArray[Any]:
-    """These columns of a table as rows, in the machine's byte order."""
+def _turned(tables: Sequence[NDArray[Any]], rows: list[int]) -> NDArray[Any]:
+    """These columns of the tables as rows, in the machine's byte order."""
     chosen: Any = slice(rows[0], rows[-1] + 1) if rows == list(range(rows[0], rows[-1] + 1)) else rows
-    block = np.empty((len(rows), len(table)), table.dtype.newbyteorder("="))
-    step = max(64, _TILE_BYTES // max(1, table.dtype.itemsize * len(rows)))
-    for start in range(0, len(table), step):
-        block[:, start : start + step] = table[start : start + step, chosen].T
+    dtype = tables[0].dtype
+    block = np.empty((len(rows), sum(map(len, tables))), dtype.newbyteorder("="))
+    step = max(64, _TILE_BYTES // max(1, dtype.itemsize * len(rows)))
+    before = 0
+    for table in tables:
+        for start in range(0, len(table), step):
+            part = table[start : start + step, chosen]
+            block[:, before + start : before + start + len(part)] = part.T
+        before += len(table)
     return block
