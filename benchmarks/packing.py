@@ -1,6 +1,7 @@
 """How well recordings are packed onto workers, simulated: makespan over a lower bound, and decisions per second.
 
     python benchmarks/packing.py [--json] [--quick]
+    python benchmarks/packing.py --real [--json] [--quick]
 
 The policy is that of ``flows.admission``, with what it fetches ahead and what it lets queue. Beside it stand first-fit in order of arrival and
 Dask's own order. What is permitted on each worker is added up in books of the simulation's own after every decision. How to read the table is
@@ -168,12 +169,33 @@ def decisions_per_second(count: int, workers: int) -> float:
     return count / (time.process_time() - begun)
 
 
+def real(*, as_json: bool, quick: bool) -> None:
+    """Print how real workers of unlike size, whose children really allocate, packed each mix."""
+    from on_workers import measure_real
+
+    count, scale, seeds = (40, 0.5, (0,)) if quick else (200, 1.5, (0, 1))
+    rows = [measure_real("3 unlike", "duration independent", count, seed, time_scale=scale) for seed in seeds]
+    if as_json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
+        return
+    for row in rows:
+        print(
+            f"{row.workers} {row.mix} {row.tasks} tasks seed {row.seed}: {row.span_s:.1f} s, {row.ratio:.3f} of the bound, {row.own_ratio:.3f} of the one "
+            f"from what the conversions took; held at most {row.held_at_most:.3f}, permitted at most {row.permitted_at_most:.3f} of a worker "
+            f"({row.samples} samples); {row.outcomes}, {row.counted} counted"
+        )
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--quick", action="store_true", help="3 seeds of 200 tasks, and fewer decisions")
+    parser.add_argument("--real", action="store_true", help="2 seeds on real workers instead, about 6 minutes")
     given = parser.parse_args()
+    if given.real:
+        real(as_json=given.json, quick=given.quick)
+        return
     seeds, sizes = (3, (1000, 5000)) if given.quick else (20, (1000, 5000, 25_000))
     rows = [measure(*case, seeds) for case in cases(quick=given.quick)]
     speeds = {str(count): decisions_per_second(count, 64) for count in sizes}

@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,9 +55,9 @@ class External:
         with (self.folder / "scheduler.log").open("ab") as log:
             self.scheduler = subprocess.Popen([*command, *more], env=environment, stdout=log, stderr=log)
 
-    def start_worker(self, name: str) -> None:
+    def start_worker(self, name: str, *, memory: str = "600MiB", slots: int = 6) -> None:
         zarrmill = str(Path(sys.executable).with_name("zarrmill"))
-        command = [zarrmill, "worker", "--scheduler", self.address, "--memory", "600MiB", "--slots", "6"]
+        command = [zarrmill, "worker", "--scheduler", self.address, "--memory", memory, "--slots", str(slots)]
         with (self.folder / f"{name}.log").open("ab") as log:
             self.workers[name] = subprocess.Popen(command, env=self.environment(), stdout=log, stderr=log)
 
@@ -87,8 +87,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def external_cluster(folder: Path) -> Iterator[External]:
-    """A scheduler and the workers ``one`` and ``two``, each of 600 MiB and six slots."""
+def external_cluster(folder: Path, *, workers: Sequence[str] = ("one", "two")) -> Iterator[External]:
+    """A scheduler and these workers, each of 600 MiB and six slots."""
     home = Home(folder)
     with ExitStack() as stack:
         postgres = PostgresServer(
@@ -104,6 +104,6 @@ def external_cluster(folder: Path) -> Iterator[External]:
         made = External(folder, postgres, port)
         stack.callback(made.stop)
         made.start_scheduler()
-        for name in ("one", "two"):
+        for name in workers:
             made.start_worker(name)
         yield made

@@ -76,6 +76,10 @@ def _act(step: dict[str, Any], primary: Path) -> None:
         case "allocate":
             _KEPT.append(bytearray(os.urandom(1) * step["bytes"]))
             time.sleep(step.get("seconds", 0.5))
+        case "hold":  # so many bytes and no more at any instant, given back at the end
+            block = bytearray(step["bytes"])
+            block[::4096] = b"\1" * len(range(0, step["bytes"], 4096))
+            time.sleep(step["seconds"])
         case "shared":
             import mmap
 
