@@ -33,6 +33,7 @@ from infra.host import (
     is_memory_backed,
     memory_budget_bytes,
     process_started,
+    processor_count,
     scratch_budget_bytes,
 )
 from infra.lifeline import start_bound
@@ -142,8 +143,8 @@ def worker_environment(settings: Settings, database_url: str | None = None) -> d
 
 
 def default_slots() -> int:
-    """How many recordings a worker converts at once when nobody says: the cores it may use."""
-    return max(len(os.sched_getaffinity(0)), 1)
+    """How many recordings a worker converts at once when nobody says: the cores it may use, or its cgroup's quota of them."""
+    return processor_count()
 
 
 def worker_command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ __all__ = [
     "process_is_gone",
     "process_memory",
     "process_started",
+    "processor_count",
     "scratch_budget_bytes",
     "thread_count",
 ]
@@ -184,12 +186,32 @@ def _counter(path: Path, prefix: str) -> int:
     return next((int(line[len(prefix) :]) for line in lines if line.startswith(prefix)), 0)
 
 
+def processor_count(files: HostFiles = _HERE) -> int:
+    """How many processors this process keeps busy at most: those it may run on, or what its cgroups (v1 and v2) allot, begun ones whole."""
+    count: float = len(os.sched_getaffinity(0))
+    for version, folder, _name in _named_cgroups(files, "cpu"):
+        if version == 2:
+            quota, _, period = _line(folder / "cpu.max").partition(" ")
+        else:
+            quota, period = _line(folder / "cpu.cfs_quota_us"), _line(folder / "cpu.cfs_period_us")
+        if quota.isdigit() and period.isdigit() and int(period) > 0:
+            count = min(count, int(quota) / int(period))
+    return max(math.ceil(count), 1)
+
+
+def _line(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
 def _cgroup_folders(files: HostFiles) -> Iterator[tuple[int, Path]]:
     """(cgroup version, folder) of every memory cgroup from this process's own up to the root of the mount."""
     yield from ((version, folder) for version, folder, _name in _named_cgroups(files))
 
 
-def _named_cgroups(files: HostFiles) -> Iterator[tuple[int, Path, str]]:
+def _named_cgroups(files: HostFiles, controller: str = "memory") -> Iterator[tuple[int, Path, str]]:
     """The same, each with the name by which the kernel tells it from others, as far as it can be seen from here."""
     try:
         lines = (files.proc / "self/cgroup").read_text().splitlines()
@@ -197,8 +219,8 @@ def _named_cgroups(files: HostFiles) -> Iterator[tuple[int, Path, str]]:
         return
     for line in lines:
         number, controllers, path = line.split(":", 2)
-        if "memory" in controllers.split(","):
-            version, root = 1, files.cgroup / "memory"
+        if controller in controllers.split(","):
+            version, root = 1, files.cgroup / controller
         elif number == "0":
             version, root = (
                 2,
