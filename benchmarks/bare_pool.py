@@ -43,23 +43,20 @@ _NO_THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM
 
 
 def convert_one(source: str, store: str, scratch: str) -> dict[str, str]:
-    """What a script would do: one call of biosigIO with the options that zarrmill uses, and the store put in its place; its digests."""
+    """What a script would do: biosigIO's own reader and writer with the options that zarrmill uses, and the store put in its place; its digests."""
     import pandas as pd
     import zarr
-    from biosigio.exporters.zarr_stream import stream_to_zarr
+    from biosigio import Recording
+    from biosigio.bids import apply_channels_tsv
 
     stem = source.removesuffix("_eeg.edf")
     events = pd.read_csv(stem + "_events.tsv", sep="\t").rename(columns={"trial_type": "description"})
     with zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1}):
-        stream_to_zarr(
-            source,
-            scratch,
-            force_modality="EEG",
-            events_df=events,
-            bids_channels=stem + "_channels.tsv",
-            read_chunk_seconds=8.0,
-            exclude_subject_info=True,
-        )
+        recording = Recording.from_file(source, bids_channels="off")
+        apply_channels_tsv(recording, stem + "_channels.tsv")
+        for channel in recording.channels.values():
+            channel["modality"] = "EEG"
+        recording.to_zarr(scratch, events_df=events, exclude_subject_info=True)
     digests = {
         path.relative_to(scratch).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in Path(scratch).rglob("*")
@@ -72,7 +69,7 @@ def convert_one(source: str, store: str, scratch: str) -> dict[str, str]:
 
 def warm(seconds: float) -> int:
     """Import what a conversion needs and let the others of the pool start too; the pid."""
-    import biosigio.exporters.zarr_stream  # noqa: F401
+    import biosigio.exporters.zarr  # noqa: F401
     import mne  # noqa: F401
     import pyedflib  # noqa: F401
 
