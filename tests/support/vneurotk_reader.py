@@ -46,16 +46,17 @@ print(json.dumps(told, default=str))
 
 @dataclass(frozen=True)
 class Reader:
-    """A folder that holds the package."""
+    """A folder that holds the package, and one for what it needs."""
 
     packages: Path
+    beside: Path | None = None
 
     def read(self, file: Path, *, with_images: bool = False) -> tuple[dict[str, Any], np.ndarray]:
         """What it finds in a file, and the samples."""
         out = file.with_suffix(".npy")
         ran = subprocess.run(
             [sys.executable, "-c", _PROGRAM, str(file), str(out), "1" if with_images else "0"],
-            env={**os.environ, "PYTHONPATH": str(self.packages)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(str(one) for one in (self.packages, self.beside) if one)},
             capture_output=True,
             text=True,
             timeout=120,

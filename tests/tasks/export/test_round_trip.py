@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,20 @@ def test_labels_are_the_same_and_values_are_so_but_for_quantisation_and_resampli
     if mode == "continuous":  # the ends of a recording, where resampling has one side only
         values, expected = values[50:-50], expected[50:-50]
     assert np.abs(values - expected).max() < max(info["ch_scale"]) + 0.05
+
+
+@pytest.mark.parametrize("mode", ["epochs", "continuous"])
+def test_vneurotk_itself_opens_schema_1_where_a_checkout_of_it_is_named(
+    fast: Served, tmp_path: Path, vneurotk: Reader, mode: Any
+) -> None:
+    checkout = os.environ.get("VNEUROTK_CHECKOUT")
+    if not checkout:
+        pytest.skip("no checkout of VneuroTK is named in VNEUROTK_CHECKOUT, and what is published reads schema 0 only")
+    told = fast.export(tmp_path / "a.h5", window_s=(-0.2, 0.8), mode=mode)
+    read, values = Reader(Path(checkout) / "src", beside=vneurotk.packages).read(tmp_path / "a.h5")
+    assert (read["configured"], read["mode"]) == (True, mode)
+    assert [told.stimuli[int(number)] for number in read["ids"]] == list(WORDS)
+    assert values.shape == told.shape
 
 
 def test_what_was_exported_is_a_recording_that_is_read_again(tmp_path: Path) -> None:
