@@ -18,7 +18,7 @@ from contract.times import utc_stamp
 from infra.sizes import format_bytes
 from infra.wording import bounded, duration, in_order
 from tasks.convert.loss import unpack_losses
-from tasks.telling import disclosures, ending, losses, reasons, standing, verified
+from tasks.telling import disclosures, ending, losses, reasons, remade, standing, verified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -126,7 +126,7 @@ def history_lines(
     state = history.state
     yield state.path
     yield f"  {standing(state)}"
-    yield from (f"  {label:<10} {sentence}" for label, sentence in reasons(state))
+    yield from (f"  {label:<10} {sentence}" for label, sentence in (*reasons(state), *remade(history)))
     if state.served is not None:
         served = state.served
         yield f"  store      {state.zarr}, engine {served.engine}, biosigIO {served.biosigio}"

@@ -146,6 +146,8 @@ class AttemptRecord:
         What is to be said about the recording and its store: troubles with sidecars, what was repaired or left out.
     quantisation
         What int16 cost each channel of the store, packed; None when the attempt made none.
+    why
+        What had made it due; None for attempts of before that was kept.
     """
 
     attempt_id: UUID
@@ -171,6 +173,7 @@ class AttemptRecord:
     zarrmill: str
     engine: str
     biosigio: str
+    why: WhyDue | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,4 +304,5 @@ def _attempt(row: Any) -> AttemptRecord:
         zarrmill=row.zarrmill,
         engine=row.engine,
         biosigio=row.biosigio,
+        why=row.why and WhyDue(row.why),
     )

@@ -49,7 +49,7 @@ class Ending:
     seconds
         Wall time of all of them together.
     examples
-        Paths, the first ten in order, each with its error.
+        Paths of the first ten, each with its error; none of what was converted.
     """
 
     outcome: str
@@ -64,14 +64,20 @@ class Ending:
 
 _ENDINGS = text(f"""
     WITH a AS (
-        SELECT a.outcome, a.code, a.reason, a.counted, {_SECONDS} AS seconds, r.path, left(a.error, 300) AS error,
-               a.ordinal = max(a.ordinal) OVER (PARTITION BY a.recording_pk) AS last
-        FROM attempts a JOIN recordings r ON r.pk = a.recording_pk WHERE a.run_id = :run
+        SELECT id, ordinal, outcome, code, reason, counted, {_SECONDS} AS seconds,
+               ordinal = max(ordinal) OVER (PARTITION BY recording_pk) AS last
+        FROM attempts a WHERE run_id = :run
+    ), g AS (
+        SELECT outcome, code, reason, last, count(*) AS attempts, count(*) FILTER (WHERE counted) AS counted, sum(seconds) AS seconds,
+               (array_agg(id ORDER BY ordinal) FILTER (WHERE outcome <> 'done'))[1:{_EXAMPLES}] AS ids
+        FROM a GROUP BY outcome, code, reason, last
     )
-    SELECT outcome, code, reason, last, count(*) AS attempts, count(*) FILTER (WHERE counted) AS counted, sum(seconds) AS seconds,
-           CASE WHEN outcome <> 'done' THEN (array_agg(path ORDER BY path))[1:{_EXAMPLES}] END AS paths,
-           CASE WHEN outcome <> 'done' THEN (array_agg(error ORDER BY path))[1:{_EXAMPLES}] END AS errors
-    FROM a GROUP BY outcome, code, reason, last ORDER BY count(*) DESC, outcome, code, reason, last
+    SELECT g.outcome, g.code, g.reason, g.last, g.attempts, g.counted, g.seconds, x.paths, x.errors
+    FROM g, LATERAL (
+        SELECT array_agg(r.path ORDER BY r.path) AS paths, array_agg(left(e.error, 300) ORDER BY r.path) AS errors
+        FROM unnest(g.ids) i (id) JOIN attempts e ON e.id = i.id JOIN recordings r ON r.pk = e.recording_pk
+    ) x
+    ORDER BY g.attempts DESC, g.outcome, g.code, g.reason, g.last
 """)
 
 
@@ -99,22 +105,43 @@ class Stage:
     name: str
     attempts: int
     seconds: float
-    median_s: float
     worst_s: float
     size_bytes: int | None
 
+    @property
+    def mean_s(self) -> float:
+        """Seconds of one attempt on average."""
+        return self.seconds / self.attempts
 
-_STAGES = text("""
-    SELECT s.key AS name, count(*) AS attempts, sum(s.value::float8) AS seconds,
-           percentile_cont(0.5) WITHIN GROUP (ORDER BY s.value::float8) AS median_s, max(s.value::float8) AS worst_s,
-           sum((a.stage_bytes ->> s.key)::bigint)::bigint AS size_bytes
-    FROM attempts a, jsonb_each_text(a.stage_seconds) s WHERE a.run_id = :run GROUP BY s.key ORDER BY sum(s.value::float8) DESC
-""")
+
+_STAGE_NAMES: Final = ("fetch", "child", "read", "convert", "attributes", "gate", "digest", "upload")
+_STAGES = text(
+    "SELECT count(*) AS attempts, "
+    + ", ".join(
+        f"""count({value}) AS n_{name}, sum({value}) AS sum_{name}, max({value}) AS max_{name},
+            sum((stage_bytes ->> '{name}')::bigint)::bigint AS bytes_{name}"""
+        for name in _STAGE_NAMES
+        for value in [f"(stage_seconds ->> '{name}')::float8"]
+    )
+    + " FROM attempts WHERE run_id = :run"
+)
 
 
 def stages(c: Connection, *, run_id: UUID) -> tuple[Stage, ...]:
     """Time and bytes by stage, the longest first. What happens inside ``child`` is a part of it."""
-    return tuple(Stage(**row._mapping) for row in c.execute(_STAGES, {"run": run_id}))
+    row = c.execute(_STAGES, {"run": run_id}).one()._mapping
+    found = [
+        Stage(
+            name=name,
+            attempts=row[f"n_{name}"],
+            seconds=row[f"sum_{name}"],
+            worst_s=row[f"max_{name}"],
+            size_bytes=row[f"bytes_{name}"],
+        )
+        for name in _STAGE_NAMES
+        if row[f"n_{name}"]
+    ]
+    return tuple(sorted(found, key=lambda stage: stage.seconds, reverse=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,11 +158,15 @@ class Outlier:
 
 
 _OUTLIER = f"""
-    SELECT r.path, a.format, a.outcome, {_SECONDS}::float8 AS seconds, r.size_bytes, a.measured_bytes, a.worker
-    FROM attempts a JOIN recordings r ON r.pk = a.recording_pk WHERE a.run_id = :run
+    WITH few AS (
+        SELECT a.recording_pk, a.format, a.outcome, {_SECONDS}::float8 AS seconds, a.measured_bytes, a.worker
+        FROM attempts a WHERE a.run_id = :run AND {{which}} ORDER BY {{order}} DESC, a.recording_pk LIMIT :limit
+    )
+    SELECT r.path, few.format, few.outcome, few.seconds, r.size_bytes, few.measured_bytes, few.worker
+    FROM few JOIN recordings r ON r.pk = few.recording_pk ORDER BY few.{{order}} DESC, r.path
 """
-_SLOWEST = text(_OUTLIER + "ORDER BY seconds DESC, r.path LIMIT :limit")
-_LARGEST = text(_OUTLIER + "AND a.measured_bytes IS NOT NULL ORDER BY a.measured_bytes DESC, r.path LIMIT :limit")
+_SLOWEST = text(_OUTLIER.format(which="a.outcome <> 'adopted'", order="seconds"))
+_LARGEST = text(_OUTLIER.format(which="a.measured_bytes IS NOT NULL", order="measured_bytes"))
 
 
 def slowest(c: Connection, *, run_id: UUID, limit: int = 10) -> tuple[Outlier, ...]:
@@ -171,22 +202,24 @@ _CHANGES = text(f"""
         SELECT DISTINCT ON (a.recording_pk) a.recording_pk, a.ordinal, a.outcome FROM attempts a WHERE a.run_id = :run
         ORDER BY a.recording_pk, a.ordinal DESC
     ), compared AS (
-        SELECT r.path, CASE
+        SELECT o.recording_pk, CASE
             WHEN o.outcome = 'done' AND b.outcome IS NULL THEN 'new'
             WHEN o.outcome = 'done' AND b.outcome IN ('done', 'adopted') THEN 'remade'
             WHEN o.outcome = 'done' THEN 'recovered'
             WHEN b.outcome IS NULL THEN 'unsuccessful'
             WHEN b.outcome IN ('done', 'adopted') THEN 'broken' ELSE 'as before' END AS kind
-        FROM own o JOIN recordings r ON r.pk = o.recording_pk
-        LEFT JOIN LATERAL (
+        FROM own o LEFT JOIN LATERAL (
             SELECT p.outcome FROM attempts p
             WHERE p.recording_pk = o.recording_pk AND p.ordinal < o.ordinal AND p.run_id <> :run AND p.outcome <> 'converting'
             ORDER BY p.ordinal DESC LIMIT 1
         ) b ON true
         WHERE o.outcome IN ('done', 'failed', 'pending', 'expired')
     )
-    SELECT kind, count(*) AS recordings, (array_agg(path ORDER BY path))[1:{_EXAMPLES}] AS paths
-    FROM compared GROUP BY kind ORDER BY count(*) DESC, kind
+    SELECT g.kind, g.recordings, (SELECT array_agg(r.path ORDER BY r.path) FROM recordings r WHERE r.pk = ANY(g.keys)) AS paths
+    FROM (
+        SELECT kind, count(*) AS recordings, (array_agg(recording_pk ORDER BY recording_pk))[1:{_EXAMPLES}] AS keys
+        FROM compared GROUP BY kind
+    ) g ORDER BY g.recordings DESC, g.kind
 """)
 
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from db.policies import Policy
-    from db.recordings import AttemptRecord, RecordingState
+    from db.recordings import AttemptRecord, RecordingHistory, RecordingState
     from db.store_verdicts import FidelityOfStore
 
-__all__ = ["disclosures", "ending", "losses", "policy_sentence", "reasons", "standing", "verified"]
+__all__ = ["disclosures", "ending", "losses", "policy_sentence", "reasons", "remade", "standing", "verified"]
 
 _QUIET: Final = frozenset({"clean", "terminal"})
 _POLICIES: Final = {
@@ -61,6 +61,17 @@ def reasons(state: RecordingState) -> Iterator[tuple[str, str]]:
         yield "next", f"not before {utc_stamp(state.next_attempt_at)}; --mode retry-pending does not wait"
     if state.last_error:
         yield "last error", state.last_error
+
+
+def remade(history: RecordingHistory) -> Iterator[tuple[str, str]]:
+    """Of a recording whose store is served and is not its first: when it was made anew, in which run, and why."""
+    made = [one for one in history.attempts if one.outcome in {"done", "adopted"}]
+    if history.state.served is None or len(made) < 2:
+        return
+    before, last = made[-2:]
+    because = "for a reason that was not kept." if last.why is None else WHY_DUE_SENTENCES[last.why]
+    when = "" if last.ended_at is None else f" on {utc_stamp(last.ended_at)}"
+    yield "remade", f"in run {last.run_number}{when}: {because} It replaced the store of run {before.run_number}."
 
 
 def verified(found: FidelityOfStore) -> str:

@@ -15,6 +15,7 @@ from api.dashboard.datasets import add_datasets
 from api.dashboard.overview import add_overview
 from api.dashboard.plots import add_plots
 from api.dashboard.recordings import add_recordings
+from api.dashboard.runs import add_runs
 from api.dashboard.signing_in import add_signing_in
 from api.dashboard.view import add_view
 
@@ -27,7 +28,7 @@ __all__ = ["dashboard_routes"]
 def dashboard_routes(site: Site) -> APIRouter:
     """The routes of ``/dashboard``."""
     routes = APIRouter(include_in_schema=False)
-    for add in (add_overview, add_plots, add_signing_in, add_view, add_datasets, add_recordings, add_actions):
+    for add in (add_overview, add_plots, add_signing_in, add_view, add_datasets, add_recordings, add_actions, add_runs):
         add(routes, site)
     add_assets(routes)
     _add_ends(routes)

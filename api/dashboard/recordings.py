@@ -21,7 +21,7 @@ from db.recordings import why
 from db.standings import clock
 from db.store_verdicts import verdict_of
 from tasks.reproducing import reproduction
-from tasks.telling import disclosures, ending, losses, reasons, standing, verified
+from tasks.telling import disclosures, ending, losses, reasons, remade, standing, verified
 
 if TYPE_CHECKING:
     from db.dataset_values import Dataset
@@ -75,7 +75,7 @@ def add_recordings(routes: APIRouter, site: Site) -> None:
             dataset=dataset,
             state=history.state,
             stands=standing(history.state),
-            reasons=tuple(reasons(history.state)),
+            reasons=(*reasons(history.state), *remade(history)),
             facts=facts,
             verdict=verdict,
             verified=None if verdict is None else verified(verdict),

@@ -312,3 +312,21 @@ def test_disclosures_name_every_departure() -> None:
     assert len(lines) == 2
     assert lines[1] == "not the raw signal: corrected by maxwell_filter with c.dat and x.fif"
     assert list(disclosures({"path": "a.edf"})) == []
+
+
+def test_of_a_store_that_was_made_again_it_is_said_when_in_which_run_and_why(bench: Bench) -> None:
+    def told(name: str) -> list[str]:
+        with bench.begin() as c:
+            history, entry = look_why(c, target="/served", dataset_id=bench.dataset.dataset_id, path=path_of(name))
+        return [line.strip() for line in history_lines(history, entry) if line.strip().startswith("remade")]
+
+    assert told("05") == [], "it is due again, and its first store is served"
+    with bench.begin() as c:
+        (run,) = (one.run for one in runs.last_runs(c, dataset=bench.dataset, limit=1))
+    bench.convert(run, "05")
+    (said,) = told("05")
+    stamp = bench.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert said.split(maxsplit=1)[1] == (
+        f"in run 2 on {stamp}: The converter's engine version changed. It replaced the store of run 1."
+    )
+    assert told("01") == [], "made once"

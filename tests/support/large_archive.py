@@ -149,6 +149,15 @@ _STATEMENTS = (
     WHERE target = :target AND dataset_id = 'xx000003'
     """,
     "UPDATE datasets SET visibility = 'private' WHERE target = :target AND dataset_id = 'xx000005'",
+    # what runs were asked and said; the first ones had converted less
+    """
+    UPDATE runs u SET source_commit = repeat('a', 40), asked = '{"by": "grace", "priority": 10, "rebuild_on": "engine, options"}',
+           counts = CASE WHEN u.state = 'completed' AND d.discovered_count IS NOT NULL THEN jsonb_build_object(
+               'discovered', d.discovered_count, 'stores', d.store_count - (2 - u.number) * (d.store_count / 10), 'failures', d.failure_count,
+               'pending', d.pending_count + (2 - u.number) * (d.store_count / 10), 'converted', d.store_count / 2, 'removed', 0,
+               'errors', d.failure_count) ELSE '{}' END
+    FROM datasets d WHERE d.pk = u.dataset_pk AND d.target = :target
+    """,
     """
     UPDATE policies p SET state = 'round', retry_round = 2, next_at = zarrmill_now() + interval '3 hours' FROM datasets d
     WHERE d.pk = p.dataset_pk AND d.target = :target AND d.dataset_id = 'xx000001'

@@ -66,7 +66,7 @@ def visiting(browser: Browser, url: str, **given: Any) -> Iterator[Visit]:
     )
     try:
         yield visit
-        assert visit.complaints == []
+        assert visit.complaints == [], visit.complaints
     finally:
         context.close()
 

@@ -2,10 +2,12 @@
 // A kind is a module in charts/ that gives a node for (data, {width}); colours are CSS variables, so both themes need no redrawing.
 import { coverage } from "./charts/coverage.js";
 import { failures } from "./charts/failures.js";
+import { lanes } from "./charts/lanes.js";
 import { memory } from "./charts/memory.js";
+import { pace } from "./charts/pace.js";
 import { seconds } from "./charts/seconds.js";
 
-const KINDS = { coverage, failures, memory, seconds };
+const KINDS = { coverage, failures, lanes, memory, pace, seconds };
 
 function draw(figure) {
   const place = figure.querySelector(".drawing");

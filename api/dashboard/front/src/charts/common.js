@@ -71,3 +71,10 @@ function svg(name, attributes) {
 export function recordingPage({ dataset, path }) {
   return `/dashboard/datasets/${dataset}/recordings/${path.split("/").map(encodeURIComponent).join("/")}`;
 }
+
+// The unit in which so many seconds are shown.
+export function spell(seconds) {
+  if (seconds < 300) return { scale: 1, unit: "s" };
+  if (seconds < 3 * 3600) return { scale: 60, unit: "min" };
+  return seconds < 4 * 86400 ? { scale: 3600, unit: "h" } : { scale: 86400, unit: "d" };
+}
