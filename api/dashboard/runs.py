@@ -233,8 +233,8 @@ def _charts(figures: Figures, head: RunHead, reader: Reader) -> dict[str, Any]:
                     "format": one.format,
                     "projected": one.projected_bytes,
                     "measured": one.measured_bytes,
+                    "dataset": head.dataset_id,
                     "path": one.path,
-                    "href": addresses.recording_page(head.dataset_id, one.path),
                 }
                 for one in figures.points
             ]

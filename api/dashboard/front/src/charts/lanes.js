@@ -1,7 +1,7 @@
 // Each worker of a run over time: what was permitted to its conversions, and the peaks they measured.
 // data: {steps: [{worker, at, permitted, measured}]}, at in seconds, sorted by worker and time
 import * as Plot from "@observablehq/plot";
-import { bytes, frame, spell } from "./common.js";
+import { bytes, frame, spell, withLegend } from "./common.js";
 
 export function lanes({ steps }, { width }) {
   const workers = [...new Set(steps.map((one) => one.worker))];
@@ -11,9 +11,7 @@ export function lanes({ steps }, { width }) {
   const area = (what, colour) =>
     Plot.areaY(rows, { x: "at", y: what, fy: "worker", curve: "step-after", fill: colour, fillOpacity: 0.35 });
   const line = (what, colour) => Plot.lineY(rows, { x: "at", y: what, fy: "worker", curve: "step-after", stroke: colour });
-  const legend = (said, fill, dx) =>
-    Plot.text(workers.slice(0, 1), { fy: (d) => d, text: () => said, fill, frameAnchor: "top-right", dy: -13, dx });
-  return Plot.plot({
+  const chart = Plot.plot({
     ...frame(width, "Memory permitted and measured on each worker", 70 + 84 * workers.length),
     marginTop: 26,
     x: { label: `time since the first recording started (${unit}) →`, domain: [0, last / scale] },
@@ -25,9 +23,8 @@ export function lanes({ steps }, { width }) {
       area("measured", "var(--series-2)"),
       line("measured", "var(--series-2)"),
       Plot.text(workers, { fy: (d) => d, text: (d) => d, frameAnchor: "top-left", dy: -13, fill: "var(--ink)" }),
-      legend("■ permitted", "var(--series-6)", -86),
-      legend("■ measured", "var(--series-2)", 0),
       Plot.tip(rows, Plot.pointerX({ x: "at", y: "permitted", fy: "worker", title: (one) => `${one.worker}\npermitted ${bytes(one.permitted)}\nmeasured ${bytes(one.measured)}` })),
     ],
   });
+  return withLegend(chart, ["permitted", "measured"], ["var(--series-6)", "var(--series-2)"]);
 }
