@@ -130,8 +130,11 @@ def memory_budget_bytes(headroom: float) -> int:
 
 
 def scratch_budget_bytes(folder: Path, headroom: float = 0.05) -> int:
-    """Free bytes of the file system of ``folder`` less ``headroom`` of its size. Raises OSError when unreadable."""
-    stat = os.statvfs(folder)
+    """Free bytes of the file system that ``folder`` is on, or will be, less ``headroom`` of its size.
+
+    A worker is asked before its first conversion, which makes the folder. Raises OSError when unreadable.
+    """
+    stat = os.statvfs(next(one for one in (folder, *folder.absolute().parents) if one.exists()))
     return max(stat.f_bavail * stat.f_frsize - int(stat.f_blocks * stat.f_frsize * headroom), 0)
 
 

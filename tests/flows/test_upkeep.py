@@ -28,8 +28,8 @@ from tasks.callback import enqueue, enqueue_converting, refused_body
 
 
 @pytest.fixture
-def bench(engine: Engine, home: Path) -> Bench:
-    made = Bench(engine)
+def bench(engine: Engine, home: Path, tmp_path: Path) -> Bench:
+    made = Bench(engine, target=str(tmp_path / "served"))
     made.now = datetime.now(UTC)  # upkeep reads the server's own clock
     return made
 
@@ -98,14 +98,14 @@ def test_what_is_served_stays_in_the_catalog_when_a_run_is_killed_or_publishes_n
         runs.finish(c, run=run, state="completed")
     bench.end(run)
     with bench.begin() as c:
-        before = catalog_rows(c, target="/served")
+        before = catalog_rows(c, target=bench.dataset.target)
     killed(bench, ran_out=False)
     run_out(bench, "11 minutes")
     keep_up(load_settings(callback_url="http://127.0.0.1:9/nobody"), bench.engine)
     with bench.begin() as c:
         dataset = datasets.by_pk(c, pk=bench.dataset.pk)
-        after = catalog_rows(c, target="/served")
-        listed = find_listed(c, target="/served", dataset_id=bench.dataset.dataset_id)
+        after = catalog_rows(c, target=bench.dataset.target)
+        listed = find_listed(c, target=bench.dataset.target, dataset_id=bench.dataset.dataset_id)
     assert dataset is not None
     assert listed is not None
     assert (dataset.status, dataset.error, listed.error) == ("ready", KILLED, KILLED)

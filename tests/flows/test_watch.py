@@ -26,10 +26,8 @@ from infra.settings import Settings, load_settings
 
 @pytest.fixture
 def bench(engine: Engine, home: Path, tmp_path: Path) -> Bench:
-    made = Bench(engine)
+    made = Bench(engine, target=str(tmp_path / "served"))
     made.now = datetime.now(UTC)  # the watch reads the server's own clock
-    with made.begin() as c:
-        c.execute(text("UPDATE datasets SET target = :target"), {"target": str(tmp_path / "served")})
     (tmp_path / "served").mkdir()
     return made
 

@@ -134,6 +134,7 @@ def test_the_host_says_what_it_has() -> None:
     assert memory_budget_bytes(0.5) < memory_budget_bytes(0.0) <= memory.limit_bytes
     assert host_key() == host_key()
     assert scratch_budget_bytes(ROOT) < psutil.disk_usage(str(ROOT)).total
+    assert scratch_budget_bytes(ROOT / "not" / "yet") > 0, "before the first conversion makes it"
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no tmpfs here")

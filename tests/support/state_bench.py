@@ -79,12 +79,12 @@ def store_row(name: str = "01", *, source: str = "s1", **more: object) -> StoreR
 class Bench:
     """One dataset at one target. Every transaction sees the bench's clock, which moves only by ``wait``."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, target: str = "/served") -> None:
         self.engine = engine
         self.now = datetime(2026, 3, 1, tzinfo=UTC)
         with self.begin() as c:
-            dataset_id = datasets.next_free_id(c, target="/served")
-            self.dataset: Dataset = datasets.register(c, dataset_id=dataset_id, target="/served", source="/source")
+            dataset_id = datasets.next_free_id(c, target=target)
+            self.dataset: Dataset = datasets.register(c, dataset_id=dataset_id, target=target, source="/source")
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
