@@ -50,7 +50,7 @@ _ELSEWHERE = "/elsewhere"
 _ATTEMPTS = text("""
     INSERT INTO attempts (id, recording_pk, run_id, worker, format, route, floor_bytes, projected_bytes, permitted_bytes, scratch_bytes,
                           measured_bytes, outcome, code, started_at, ended_at, stage_seconds)
-    SELECT gen_random_uuid(), r.pk, u.id, 'w/' || r.pk % 8, 'edf', (ARRAY['memory', 'stream'])[1 + r.pk % 2], 100000000, 120000000, 120000000, 0,
+    SELECT gen_random_uuid(), r.pk, u.id, 'w/' || r.pk % 8, 'edf', (ARRAY['in_memory', 'streamed'])[1 + r.pk % 2], 100000000, 120000000, 120000000, 0,
            60000000 + abs(hashint8(r.pk)) % 60000000, CASE WHEN r.code IS NULL THEN 'done' ELSE 'failed' END, r.code,
            at - interval '20 seconds', at, '{"fetch": 4, "child": 14, "upload": 2}'
     FROM recordings r JOIN datasets d ON d.pk = r.dataset_pk AND d.target = :target JOIN runs u ON u.dataset_pk = d.pk,

@@ -45,13 +45,13 @@ def test_the_sample_is_the_newest_of_each_kind_and_always_the_same(archive: Engi
         kinds = Counter((one.format, one.route) for one in found)
         expected = c.execute(
             text("""
-                SELECT id FROM attempts WHERE format = 'edf' AND route = 'stream' AND outcome = 'done' ORDER BY ended_at DESC LIMIT 20
+                SELECT id FROM attempts WHERE format = 'edf' AND route = 'streamed' AND outcome = 'done' ORDER BY ended_at DESC LIMIT 20
             """)
         ).all()
     assert found == again
     assert len(kinds) == 8
     assert set(kinds.values()) == {20}
-    newest = {one.ended_at for one in found if (one.format, one.route) == ("edf", "stream")}
+    newest = {one.ended_at for one in found if (one.format, one.route) == ("edf", "streamed")}
     assert len(expected) == 20
     with archive.connect() as c:
         ended = {
@@ -130,7 +130,7 @@ def test_what_is_drawn_is_linked_to_its_recording_and_stands_in_a_table(visit: V
     assert address.startswith("/dashboard/datasets/xx0000")
     assert "/recordings/sub-" in address
     page.get_by_text("As a table").first.click()
-    assert page.get_by_role("cell", name="stream").first.is_visible()
+    assert page.get_by_role("cell", name="streamed").first.is_visible()
     furthest = page.locator('figure[data-chart="memory"] table').last.get_by_role("link")
     assert furthest.count() == 10
     assert (furthest.first.get_attribute("href") or "").startswith("/dashboard/datasets/xx0000")
