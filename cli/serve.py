@@ -42,11 +42,14 @@ def serve_target(to: str, *, port: int | None, verbose: bool) -> None:
         target.etag(CATALOG_KEY)  # so that a wrong bucket or key is told now, and not by every request
     refuse_taken_port(settings.listen, at)
     with state_beside(settings, connections=_CONNECTIONS, longest_statement_s=_STATEMENT_S) as engine:
-        typer.echo(f"serving {target.url} at http://{_shown(settings.listen)}:{at}/catalog.json; Ctrl-C ends it")
+        address = f"http://{_shown(settings.listen)}:{at}"
+        typer.echo(f"serving {target.url} at {address}/catalog.json; Ctrl-C ends it")
         if is_folder and at != settings.port:
             typer.echo(f"the documents name port {settings.port}, so their links will not lead here", err=True)
         if engine is None:
             typer.echo("there is no state yet, so only objects and schemas are served", err=True)
+        else:
+            typer.echo(f"pages for operators are at {address}/dashboard")
         _answer(target, settings, engine, at, verbose=verbose)
 
 

@@ -85,7 +85,8 @@ def serving(zarrmill: Zarrmill, target: Path, url: str) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        said, _log = process.communicate(timeout=60)
+    assert f"{url}/dashboard" in said, "whoever starts it is told where the pages are"
 
 
 def wait_for(url: str, is_alive: Any, *, seconds: float = 90) -> None:
