@@ -3,7 +3,9 @@
 For each kind, recordings are written by the writers of the tests, each is converted by the real conversion in a child of its own, and the
 child's peak above its birth is set against the formula of ``tasks/formats``. The fit is what a non-negative least squares over relative
 errors would choose for the formula's terms: C channels, N source samples, M served samples, S of a shard. With
-``--recordings FOLDER`` every real recording below it is converted too, and the last lines say what a plan would have learnt.
+``--recordings FOLDER`` (what ZARRMILL_RECORDINGS names) every real recording below it is converted too, and CTF, KIT and 4D/BTi recordings whose samples
+stand there many times over; the last lines say what a plan would have learnt. A child is looked at fifty times a second, five times as often as in a
+run, so that a peak of short conversions is not missed.
 
     python benchmarks/projection.py [--json] [--quick] [--only FORMAT] [--recordings FOLDER]
 """
@@ -15,6 +17,8 @@ import json
 import os
 import shutil
 import statistics
+import struct
+import subprocess
 import sys
 import tempfile
 from collections import defaultdict
@@ -29,7 +33,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 
 import small_files
 from conversion import order_for, recording_at
+from ctf_files import CHANNELS, COUNTS, TRIAL_SAMPLES, clock_row, continuous_ctf
 from scipy.optimize import nnls
+from vneurotk_files import write_vneurotk
 
 from contract.layout import SHARD_SECONDS
 from contract.rates import served_rate
@@ -122,9 +128,21 @@ def _unfinalised(path: Path, channels: int, seconds: int, rate: int) -> Path:
     return _edf(path, channels, seconds, rate, declared=-1)
 
 
+def _vneurotk(chunk_bytes: int = 1 << 20, *, by_channel: bool = False) -> Writer:
+    def write(path: Path, channels: int, seconds: int, rate: int) -> Path:
+        data = _noise(channels, seconds * rate)
+        rows = data.shape[1] if by_channel else max(1, chunk_bytes // (4 * channels))
+        return write_vneurotk(path.with_suffix(".h5"), data, float(rate), chunks=(rows, 1 if by_channel else channels))
+
+    return write
+
+
 KINDS: dict[str, tuple[str, str, Writer]] = {
     "edf": ("edf", "eeg", _edf),
     "edf, unfinalised": ("edf", "eeg", _unfinalised),
+    "vneurotk": ("vneurotk", "eeg", _vneurotk()),
+    "vneurotk, a chunk a channel": ("vneurotk", "eeg", _vneurotk(by_channel=True)),
+    "vneurotk, one chunk": ("vneurotk", "eeg", _vneurotk(1 << 31)),
     "bdf": ("bdf", "eeg", _bdf),
     "brainvision": ("brainvision", "eeg", _brainvision),
     "fif": ("fif", "meg", _fif),
@@ -195,9 +213,9 @@ def synthetic(pool: ChildPool, folder: Path, only: str | None, sizes: list[tuple
 
 def real(pool: ChildPool, folder: Path, recordings: Path) -> Iterator[Point]:
     """Every recording that discovery finds when each file or folder is put under a BIDS name."""
-    names = {".edf": "eeg", ".bdf": "eeg", ".vhdr": "eeg", ".set": "eeg", ".fif": "meg", ".ds": "meg", ".con": "meg"}
+    names = {".edf": "eeg", ".bdf": "eeg", ".vhdr": "eeg", ".set": "eeg", ".fif": "meg", ".ds": "meg", ".con": "meg", ".mefd": "ieeg"}  # fmt: skip
     for path in sorted(recordings.rglob("*")):
-        modality = names.get(path.suffix.lower())
+        modality = names.get(path.suffix.lower(), "meg" if (path / "config").is_file() else None)
         if (
             modality is None
             or any(part.endswith(".ds") for part in path.relative_to(recordings).parts[:-1])
@@ -229,6 +247,72 @@ def real(pool: ChildPool, folder: Path, recordings: Path) -> Iterator[Point]:
         shutil.rmtree(scratch)
 
 
+def _long_ctf(recordings: Path, parent: Path, times: int) -> Path:
+    folder = continuous_ctf(recordings, parent / "sub-01_task-rest_meg.ds")
+    row, path = clock_row(folder / f"{folder.stem}.res4"), folder / f"{folder.stem}.meg4"
+    data = path.read_bytes()
+    trials = np.frombuffer(data[8:], ">i4").reshape(-1, CHANNELS, TRIAL_SAMPLES)
+    many = np.tile(trials, (times, 1, 1))
+    many[:, row] = int(trials[0, row, 0]) + COUNTS * np.arange(len(many) * TRIAL_SAMPLES).reshape(-1, TRIAL_SAMPLES)
+    path.write_bytes(data[:8] + many.tobytes())
+    return folder
+
+
+def _long_kit(recordings: Path, parent: Path, times: int) -> Path:
+    data = bytearray((recordings / "kit" / "MQKIT_125_2sec.con").read_bytes())
+    (acquisition,), (raw,) = (struct.unpack_from("<i", data, 16 * entry) for entry in (8, 9))
+    (n_samples,) = struct.unpack_from("<i", data, acquisition + 16)
+    struct.pack_into("<i", data, acquisition + 16, n_samples * times)
+    path = parent / "sub-01_task-rest_meg.con"
+    path.write_bytes(data[:raw] + bytes(data[raw:]) * times)
+    return path
+
+
+def _long_bti(recordings: Path, parent: Path, times: int) -> Path:
+    folder = parent / "sub-01_task-rest_meg"
+    shutil.copytree(recordings / "bti" / "4Dsim", folder, copy_function=shutil.copyfile)
+    folder.chmod(0o755)
+    path = folder / "c,rfDC"
+    data = path.read_bytes()
+    (position,) = struct.unpack(">q", data[-8:])
+    position &= 2**31 - 1
+    position += -position % 8
+    head = bytearray(data[position:])
+    at = struct.calcsize(">h5sxhhiiiif16sih") + 38
+    at += -(position + at) % 8
+    (n_samples,) = struct.unpack_from(">i", head, at)
+    struct.pack_into(">i", head, at, n_samples * times)
+    samples = data[:position] * times
+    samples += bytes(-len(samples) % 8)
+    path.write_bytes(samples + bytes(head[:-8]) + struct.pack(">q", len(samples)))
+    return folder
+
+
+LONG: dict[str, tuple[Callable[[Path, Path, int], Path], tuple[int, ...]]] = {
+    "ctf": (_long_ctf, (1, 6, 30)),
+    "kit": (_long_kit, (5, 20, 60)),
+    "bti": (_long_bti, (20, 200, 1000)),
+}
+
+
+def lengthened(pool: ChildPool, folder: Path, recordings: Path, only: str | None) -> Iterator[Point]:
+    """Real recordings with their samples many times over."""
+    for name, (write, all_times) in LONG.items():
+        for times in all_times if only in {None, name} else ():
+            scratch = folder / uuid4().hex
+            parent = scratch / "source" / "sub-01" / "meg"
+            parent.mkdir(parents=True)
+            path = write(recordings, parent, times)
+            (scratch / "source" / "dataset_description.json").write_text('{"Name": "x", "BIDSVersion": "1.8.0"}')
+            [recording] = discover_source(open_source(str(scratch / "source"))).recordings
+            point = convert(pool, scratch, recording, f"{name}, long")
+            shutil.rmtree(scratch)
+            if isinstance(point, str):
+                print(f"{path.name} {times} times: {point}", file=sys.stderr)
+            else:
+                yield point
+
+
 def fit(points: list[Point]) -> dict[str, float]:
     """Coefficients of the formula's terms, none negative, that make the relative errors least."""
 
@@ -254,18 +338,19 @@ def main() -> None:
     parser.add_argument("--only", metavar="FORMAT")
     parser.add_argument("--recordings", type=Path, metavar="FOLDER")
     given = parser.parse_args()
-    pool = ChildPool(child_environment(dict(os.environ)), max_served=1)
+    pool = ChildPool(child_environment(dict(os.environ)), max_served=1, poll_s=0.02)
     points: list[Point] = []
     try:
         with tempfile.TemporaryDirectory() as folder:
             for point in synthetic(pool, Path(folder), given.only, QUICK if given.quick else SIZES):
                 points.append(point)
-                if not given.json:
-                    _print(point)
-            for point in real(pool, Path(folder), given.recordings) if given.recordings else ():
+                _print(point)
+            for point in lengthened(pool, Path(folder), given.recordings, given.only) if given.recordings else ():
                 points.append(point)
-                if not given.json:
-                    _print(point)
+                _print(point)
+            for point in real(pool, Path(folder), given.recordings) if given.recordings and not given.only else ():
+                points.append(point)
+                _print(point)
     finally:
         pool.close()
     kinds: dict[tuple[str, str], list[Point]] = defaultdict(list)
@@ -273,7 +358,8 @@ def main() -> None:
         kinds[point.kind, point.route].append(point)
     summary = [_summary(kind, route, of_kind) for (kind, route), of_kind in kinds.items()]
     if given.json:
-        print(json.dumps({"points": [asdict(point) for point in points], "kinds": summary}))
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        print(json.dumps({"commit": commit, "points": [asdict(point) for point in points], "kinds": summary}))
         return
     print(f"\n{'kind':20} {'route':10} {'n':>3} {'median':>7} {'largest':>8}  fit")
     for row in summary:
@@ -302,6 +388,7 @@ def _print(point: Point) -> None:
     print(
         f"{point.kind:20} {point.route:10} {point.channels:4} x {point.samples / point.rate_hz:7.1f} s at {point.rate_hz:7g} Hz "
         f"{point.measured_bytes / 2**20:8.1f} of {point.formula_bytes / 2**20:8.1f} MiB {point.ratio:6.2f}",
+        file=sys.stderr,
         flush=True,
     )
 

@@ -56,16 +56,14 @@ def imported(given: EngineInput, part: Part) -> Iterator[tuple[Any, Samples]]:
             recording.set_metadata("source_format", given.source_format)
             for key, value in source.extra_metadata.items():
                 recording.set_metadata(key, value)
-            yield recording, table_samples(raw) or window_samples(of_mne(raw), given)
+            yield recording, table_samples(raw) or window_samples(of_mne(raw, given.header.block_samples), given)
         finally:
             source.close()
 
 
 def _windows(own: WindowSource) -> Windows:
     rows = list(range(len(own.channels)))
-    return Windows(
-        len(rows), own.n_samples, lambda start, stop: own.read(rows, start, stop).astype(np.float64), np.ones(len(rows))
-    )
+    return Windows(len(rows), own.n_samples, lambda start, stop: own.read(rows, start, stop), np.ones(len(rows)))
 
 
 def _whole(given: EngineInput, part: Part) -> tuple[Any, Samples]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["RowSamples", "Samples", "TableSamples"]
 
 _TILE_BYTES = 512 * 1024
-"""Turning a table round in tiles that fit the cache: 1.3 ns a sample instead of 4."""
+"""Turning a table round in tiles that fit the cache: 3.1 ns a sample instead of 5.7 (128 channels in 16 bits, on a busy machine)."""
 
 
 class Samples(Protocol):

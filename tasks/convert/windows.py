@@ -10,6 +10,7 @@ import numpy as np
 
 from tasks.convert.mapped import mapped
 from tasks.convert.samples import RowSamples, Samples
+from tasks.formats.memory import WINDOW_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Windows", "of_mne", "window_samples"]
 
-_WINDOW_BYTES = 8 * 1024**2
 _KEPT: tuple[type[np.generic], ...] = (np.int16, np.int32, np.float32)
 """Types that samples are kept in where they give back the same bits: a reader multiplies what the file holds by a constant."""
 
@@ -35,25 +35,29 @@ class Windows:
         Samples from one to another moment (channels x samples), in double precision.
     cals
         What its reader multiplies a channel's numbers by, for each channel.
+    block_samples
+        Samples that its reader takes in whole whatever it is asked for, and forgets; 0 where it takes what it is asked for, or remembers.
     """
 
     n_channels: int
     n_samples: int
     read: Callable[[int, int], NDArray[np.float64]]
     cals: NDArray[np.float64]
+    block_samples: int = 0
 
 
-def of_mne(raw: Any) -> Windows:
-    """An MNE recording that was opened without its data."""
+def of_mne(raw: Any, block_samples: int) -> Windows:
+    """An MNE recording that was opened without its data; MNE unpacks a whole block for every sample of it."""
     cals = np.asarray(getattr(raw, "_cals", np.ones(len(raw.ch_names))), dtype=np.float64)
-    return Windows(len(raw.ch_names), int(raw.n_times), lambda start, stop: raw.get_data(start=start, stop=stop), cals)
+    n_channels, n_samples = len(raw.ch_names), int(raw.n_times)
+    return Windows(n_channels, n_samples, lambda start, stop: raw.get_data(start=start, stop=stop), cals, block_samples)
 
 
 def window_samples(source: Windows, given: EngineInput) -> Samples:
     """The samples of a recording that is read by windows; those of a big one are kept in scratch, in the file's own type."""
     n_channels, n_samples = source.n_channels, source.n_samples
-    folder, block_samples = given.scratch / "samples", given.header.block_samples
-    step = max(_WINDOW_BYTES // (8 * n_channels), 1)
+    folder, block_samples = given.scratch / "samples", source.block_samples
+    step = max(WINDOW_BYTES // (8 * n_channels), 1)
     if block_samples > 1:
         step = max(step // block_samples, 1) * block_samples  # a block is never read twice
     if 8 * n_channels * n_samples <= given.held_bytes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tasks.formats.brainvision_samples import SAMPLE_TYPES, rewritten
 from tasks.formats.content import corrupt, empty, not_continuous, reading, require_content, unreadable, unsupported
 from tasks.formats.links import linked
-from tasks.formats.memory import in_memory_bytes, streamed_bytes
+from tasks.formats.memory import BLOCK_BYTES, in_memory_bytes, streamed_bytes
 from tasks.formats.protocol import Header, Route
 from tasks.formats.shape import shape_of
 
@@ -66,6 +66,7 @@ class BrainVision:
             n_samples=n_samples,
             rate_hz=rate_hz,
             rates_hz=(rate_hz,),
+            kept_sample_bytes=8 if is_text else 0,
             copied_bytes=size * SAMPLE_TYPES[kind].copy_width // SAMPLE_TYPES[kind].width if other else 0,
             notes=_pauses(primary, common),
         )
@@ -85,7 +86,10 @@ class BrainVision:
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
         """As every streamed format; 40 C N in memory."""
         shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=2)
-        return in_memory_bytes(shape, bytes_per_value=40) if route is Route.IN_MEMORY else streamed_bytes(shape)
+        if route is Route.IN_MEMORY:
+            return in_memory_bytes(shape, bytes_per_value=40)
+        block_bytes = min(BLOCK_BYTES, 4 * shape.n_channels * shape.n_samples)
+        return streamed_bytes(shape, block_bytes=block_bytes, by_windows=header.kept_sample_bytes > 0)
 
     def read_target(self, primary: Path, header: Header, work: Path) -> Path:
         """The .vhdr; under links in lower case where its ending is not; a copy of samples that its reader refuses."""

@@ -85,7 +85,7 @@ class Bti:
 
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:  # noqa: ARG002 - one route
         """As every streamed format."""
-        return streamed_bytes(shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=2))
+        return streamed_bytes(shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=2), by_windows=True)
 
     def read_target(self, primary: Path, header: Header, work: Path) -> Path:  # noqa: ARG002 - by name alone
         """The folder; under a name without a dot, behind which the reader would look for an ending."""

@@ -81,7 +81,8 @@ class Ctf:
         """As every streamed format; the reader holds whole trials."""
         return streamed_bytes(
             shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=_SAMPLE_BYTES),
-            block_samples=header.block_samples,
+            by_windows=True,
+            window_samples=header.block_samples,
         )
 
     def read_target(self, primary: Path, header: Header, work: Path) -> Path:  # noqa: ARG002 - by name alone

@@ -38,14 +38,14 @@ class EDF:
         return Route.IN_MEMORY if header.tolerant else Route.STREAMED
 
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
-        """In memory 18 C N (40 for a tolerant read, which goes through MNE); streamed as every streamed format.
+        """In memory 18 C N (32 for a tolerant read, which goes through MNE); streamed as every streamed format.
 
         Mixed rates are read rate by rate, so the neediest one counts.
         """
         shapes = group_shapes(header, size_bytes, served_rate_hz, file_sample_bytes=2)
         if route is Route.IN_MEMORY:
-            return max(in_memory_bytes(shape, bytes_per_value=40 if header.tolerant else 18) for shape in shapes)
-        return max(streamed_bytes(shape, block_bytes=BLOCK_BYTES // 4) for shape in shapes)
+            return max(in_memory_bytes(shape, bytes_per_value=32 if header.tolerant else 18) for shape in shapes)
+        return max(streamed_bytes(shape, block_bytes=min(BLOCK_BYTES // 4, 8 * shape.n_samples)) for shape in shapes)
 
     def read_target(self, primary: Path, header: Header, work: Path) -> Path:
         """The file itself, or a copy with its header in plain ASCII."""

@@ -113,10 +113,10 @@ class Eeglab:
         return Route.IN_MEMORY
 
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:  # noqa: ARG002 - one route
-        """Single precision 5.2 C N + 7.1 C M, double precision 9 C N + 7.1 C M."""
+        """Single precision 5.2 C N, double precision 9 C N."""
         shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=header.sample_bytes)
         per_value = 5.2 if header.sample_bytes <= 4 else 9.0
-        return in_memory_bytes(shape, bytes_per_value=per_value, bytes_per_served_value=7.1)
+        return in_memory_bytes(shape, bytes_per_value=per_value)
 
     def read_target(self, primary: Path, header: Header, work: Path) -> Path:  # noqa: ARG002 - by name alone
         """The .set; beside a link to its samples where their ending is not in lower case."""

@@ -32,6 +32,7 @@ _RAW_BLOCK, _EVOKED_BLOCK, _CONTINUOUS_BLOCK, _REFERENCE_BLOCK, _SHIELDED_BLOCK,
 )
 _DATA_BLOCKS = frozenset({_RAW_BLOCK, _CONTINUOUS_BLOCK, _SHIELDED_BLOCK})
 _READ_KINDS = frozenset({_BLOCK_START, _BLOCK_END, _N_CHANNELS, _RATE, _SKIP, _REF_ROLE, _REF_FILE_NAME})
+_PLAIN_TYPES = frozenset({2, 3, 4, 5, 16})
 _ITEM_BYTES = {2: 2, 3: 4, 4: 4, 5: 8, 16: 2, 20: 8, 21: 16}
 _MAX_TAGS = 1_000_000
 _MAX_SPLITS = 1000
@@ -51,13 +52,20 @@ class _Found:
     skipped_buffers: int = 0
     filled_samples: int = 0
     largest_buffer: int = 0
-    largest_item: int = 0
+    types: set[int] = field(default_factory=set)
+    skips: bool = False
     role: int = 0
     named: str | None = None
     next_name: str | None = None
 
     def in_data(self) -> bool:
         return any(block in _DATA_BLOCKS for block in self.open_blocks)
+
+    def table_type(self) -> int | None:
+        """The one plain type of all samples; None where there are several or packed ones, or where samples are left out."""
+        return (
+            next(iter(self.types)) if len(self.types) == 1 and self.types <= _PLAIN_TYPES and not self.skips else None
+        )
 
 
 class Fif:
@@ -74,7 +82,7 @@ class Fif:
         """Walk the tags, seeking over the samples; a split recording is followed from file to file."""
         first = _walk(primary)
         n_samples, path, after = first.n_samples, primary, first
-        zeros, seen = first.filled_samples, {primary}
+        zeros, seen, tables = first.filled_samples, {primary}, {first.table_type()}
         for _ in range(_MAX_SPLITS):
             if after.next_name is None:
                 break
@@ -87,6 +95,7 @@ class Fif:
             after = _walk(path)
             n_samples += after.n_samples
             zeros += after.filled_samples
+            tables.add(after.table_type())
         if not first.blocks & _DATA_BLOCKS:
             if first.blocks & {_EVOKED_BLOCK, _EPOCHS_BLOCK}:
                 raise not_continuous(f"{primary.name} holds averages or epochs")
@@ -96,13 +105,16 @@ class Fif:
         rate_hz = first.rate_hz
         if rate_hz is None or not (rate_hz > 0 and math.isfinite(rate_hz)):
             raise corrupt(f"{primary.name} declares no sampling rate that can be")
+        # What stands as a plain table is read from the file, without copies (tasks.convert.tables).
+        is_table = len(tables) == 1 and None not in tables and path.name.endswith(".fif")
+        widest = max(_ITEM_BYTES.get(type_ & 0xFFFF, 4) for type_ in first.types or {0})
         return Header(
             n_channels=first.n_channels,
             n_samples=n_samples,
             rate_hz=rate_hz,
             rates_hz=(rate_hz,),
-            kept_sample_bytes=8 if first.largest_item > 4 else 4,
-            block_samples=first.largest_buffer,
+            kept_sample_bytes=0 if is_table else 8 if widest > 4 else 4,
+            block_samples=0 if is_table else first.largest_buffer,
             # Corrected recordings keep the shielding's block beside a raw one; only an uncorrected one has nothing else.
             maxshield=not first.blocks & {_RAW_BLOCK, _CONTINUOUS_BLOCK},
             whole=_is_compressed(primary),
@@ -116,7 +128,7 @@ class Fif:
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:
         """As every streamed format; 40 C N for a recording that Maxwell filtering must hold whole."""
         shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=4)
-        streamed = streamed_bytes(shape, block_samples=header.block_samples)
+        streamed = streamed_bytes(shape, by_windows=header.kept_sample_bytes > 0, window_samples=header.block_samples)
         if route is Route.IN_MEMORY or header.maxshield:
             # The filter copies the loaded recording; its bases and the cross-talk matrix took 0.3 GB for 306 sensors.
             return max(
@@ -188,7 +200,7 @@ def _buffer(found: _Found, type_: int, length: int) -> None:
     found.filled_samples += filled
     found.skipped_buffers = 0
     found.largest_buffer = max(found.largest_buffer, samples)
-    found.largest_item = max(found.largest_item, item)
+    found.types.add(type_)
 
 
 def _value(found: _Found, kind: int, data: bytes) -> None:
@@ -204,6 +216,7 @@ def _value(found: _Found, kind: int, data: bytes) -> None:
         found.rate_hz = float(struct.unpack(">f", data[:4])[0])
     elif kind == _SKIP and found.in_data():
         found.skipped_buffers = int(struct.unpack(">i", data[:4])[0])
+        found.skips = True
     elif kind == _REF_FILE_NAME and _REFERENCE_BLOCK in found.open_blocks:
         name = data.decode("latin-1").replace("\\", "/").rsplit("/", 1)[-1].strip("\0 ")
         found.named = name or None

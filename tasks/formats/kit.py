@@ -70,9 +70,8 @@ class Kit:
         return Route.STREAMED
 
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:  # noqa: ARG002 - one route
-        """As every streamed format, and never below five times the file: its reader was seen to hold that much."""
-        shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=2)
-        return max(streamed_bytes(shape), 5 * size_bytes)
+        """As every streamed format."""
+        return streamed_bytes(shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=2), by_windows=True)
 
     def read_target(self, primary: Path, header: Header, work: Path) -> Path:  # noqa: ARG002 - by name alone
         """The file itself; under .con where it has the ending .kdf, which the reader's entrance does not know."""

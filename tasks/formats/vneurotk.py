@@ -63,10 +63,10 @@ class Vneurotk:
         return Route.STREAMED
 
     def projected_bytes(self, header: Header, size_bytes: int, route: Route, served_rate_hz: float | None) -> int:  # noqa: ARG002 - one route
-        """The streamed formula, and a band of rows as the file has them, with the chunk that is being unpacked."""
+        """The streamed formula, and a band of rows as the file has them beside the chunk that is being unpacked."""
         shape = shape_of(header, size_bytes, served_rate_hz, file_sample_bytes=header.sample_bytes)
-        band = 3 * shape.n_channels * min(header.block_samples, shape.n_samples) * header.sample_bytes
-        return streamed_bytes(shape, block_samples=header.block_samples) + band
+        band = 2 * shape.n_channels * min(header.block_samples, shape.n_samples) * header.sample_bytes
+        return streamed_bytes(shape, by_windows=True) + band
 
     def read_target(self, primary: Path, header: Header, work: Path) -> Path:  # noqa: ARG002 - nothing to respell
         """The file itself."""

@@ -11,6 +11,7 @@ import re
 import socket
 import struct
 import threading
+import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -71,7 +72,7 @@ class Fault:
 
 
 class FaultProxy:
-    """The proxy on 127.0.0.1, before the endpoint at ``upstream_port``.
+    """The proxy on 127.0.0.1, before the endpoint at ``upstream_port``; bodies of one direction share ``bytes_per_s``.
 
     Attributes
     ----------
@@ -85,8 +86,10 @@ class FaultProxy:
         Bytes of the bodies that were answered.
     """
 
-    def __init__(self, upstream_port: int) -> None:
+    def __init__(self, upstream_port: int, *, bytes_per_s: float | None = None) -> None:
         self.upstream_port = upstream_port
+        self._bytes_per_s = bytes_per_s
+        self._line_is_free_at = {"there": 0.0, "back": 0.0}
         self.faults: list[Fault] = []
         self.asked: list[tuple[str, str]] = []
         self.answers: list[int] = []
@@ -149,6 +152,15 @@ class FaultProxy:
                 self._under_way -= 1
                 self._idle.notify_all()
 
+    def pace(self, direction: str, size_bytes: int) -> None:
+        """Wait as long as these bytes take behind all that are on the line already."""
+        if self._bytes_per_s is None or not size_bytes:
+            return
+        with self.lock:
+            begun = max(time.monotonic(), self._line_is_free_at[direction])
+            self._line_is_free_at[direction] = done = begun + size_bytes / self._bytes_per_s
+        threading.Event().wait(max(done - time.monotonic(), 0))
+
     def note(self, word: str, key: str, status: int, headers: dict[str, str]) -> None:
         with self.lock:
             self.asked.append((word, key))
@@ -185,6 +197,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.owner.pace("there", len(body))
         word, key = self._word()
         faults = self.owner.strikes(word, f"{key}?{self.path.partition('?')[2]}")
         kinds = {fault.kind for fault in faults}
@@ -216,6 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
             if fault.kind == "hold" and fault.hold_answer:
                 fault.held.set()
                 fault.go.wait(120)
+        self.owner.pace("back", len(answered))
         etag = next((value for name, value in headers.items() if name.lower() == "etag"), None)
         if etag is not None and status < 300:
             with self.owner.lock:

@@ -57,7 +57,7 @@ def test_a_real_header_is_read_as_its_reader_reads_it(
 
 
 def test_every_format_that_discovery_names_is_installed() -> None:
-    assert set(load()) == {"bdf", "brainvision", "bti", "ctf", "edf", "eeglab", "fif", "kit", "mef3"}
+    assert set(load()) == {"bdf", "brainvision", "bti", "ctf", "edf", "eeglab", "fif", "kit", "mef3", "vneurotk"}
 
 
 class TestEdf:
