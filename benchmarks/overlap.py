@@ -5,7 +5,8 @@ that is another: each request waits 50 ms, and all bodies of one direction share
 
 ``full`` is the time from the start of the first conversion until the last recording that waited has begun. ``busy`` is, in that time, the processor time of
 the workers and their children over what they could have had: cores x wall less the processor time of the endpoint and the proxy, which are on the
-same machine here. On a machine that does other things ``idle`` says more: the share of all cores' time in which nothing ran at all.
+same machine here. On a machine that does other things ``of ours`` says more: the same over what all of zarrmill had and what nobody used,
+``idle`` being the share of all cores' time in which nothing ran at all.
 
 Nothing may wait for the network while it holds memory for a conversion. ``held in fetch`` are recordings for which memory was reserved before their files
 had come. What is reserved is read twenty times a second in the ledger in Postgres: ``held beyond`` are the samples in which more conversions held
@@ -194,12 +195,15 @@ def converted(folder: Path, url: str, beside: list[psutil.Process], count: int, 
     spent = {role: round(seconds - before.get(role, 0.0), 2) for role, seconds in after.items()}
     beside_s = beside_after - beside_before
     had = cores * wall - beside_s
+    idle_s = (machine_after[1] - machine_before[1]) * cores / (os.cpu_count() or cores)
+    worked = spent.get("children", 0.0) + spent.get("worker", 0.0)
     return {
         "full_s": round(wall, 2),
         "cores": cores,
         "cpu_s": spent,
         "endpoint_and_proxy_cpu_s": round(beside_s, 2),
-        "busy": round((spent.get("children", 0.0) + spent.get("worker", 0.0)) / had, 3),
+        "busy": round(worked / had, 3),
+        "of_ours": round(worked / (sum(spent.values()) + idle_s), 3),
         "all_of_zarrmill": round(sum(spent.values()) / had, 3),
         "idle": round((machine_after[1] - machine_before[1]) / (machine_after[0] - machine_before[0]), 3),
         **_waits(attempts, started, held.samples),
@@ -232,31 +236,32 @@ def main() -> None:
     """Print what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--quick", action="store_true", help="24 recordings")
+    parser.add_argument("--quick", action="store_true", help="24 recordings of a minute")
     parser.add_argument("--recordings", type=int)
     parser.add_argument("--channels", type=int, default=32)
-    parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--seconds", type=int, help="Default: 120, or 60 with --quick.")
     parser.add_argument("--latency-ms", type=float, default=50.0)
     parser.add_argument("--mb-s", type=float, default=50.0)
     given = parser.parse_args()
     count = given.recordings or (24 if given.quick else 200)
+    seconds = given.seconds or (60 if given.quick else 120)
     with tempfile.TemporaryDirectory() as folder, endpoint(given.latency_ms / 1000, given.mb_s * 1e6) as there:
         server, url, processes = there
         source = Path(folder) / "xx000001"
-        dataset(source, count, given.channels, given.seconds)
+        dataset(source, count, given.channels, seconds)
         size = put(server, source)
         found = converted(Path(folder), url, processes, count, len(os.sched_getaffinity(0)))
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    shape = {"recordings": count, "channels": given.channels, "seconds_each": given.seconds, "rate_hz": RATE_HZ}
+    shape = {"recordings": count, "channels": given.channels, "seconds_each": seconds, "rate_hz": RATE_HZ}
     line = {"source_bytes": size, "latency_ms": given.latency_ms, "mb_s": given.mb_s}
     if given.json:
         print(json.dumps({"commit": commit, **shape, **line, **found}, indent=1))
         return
     print(
-        f"{count} recordings of {given.channels} channels x {given.seconds} s, {size / 1e6:.0f} MB, {given.latency_ms:g} ms, {given.mb_s:g} MB/s"
+        f"{count} recordings of {given.channels} channels x {seconds} s, {size / 1e6:.0f} MB, {given.latency_ms:g} ms, {given.mb_s:g} MB/s"
     )
     print(
-        f"full for {found['full_s']} s on {found['cores']} cores: busy {found['busy']}, idle {found['idle']}, all of zarrmill {found['all_of_zarrmill']}"
+        f"full for {found['full_s']} s on {found['cores']} cores: busy {found['busy']}, of ours {found['of_ours']}, idle {found['idle']}, all of zarrmill {found['all_of_zarrmill']}"
     )
     print(
         f"held in fetch {found['held_in_fetch']} of {found['attempts']}, held beyond {found['held_beyond']} of {found['samples']} samples; "

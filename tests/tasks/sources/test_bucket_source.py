@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -90,6 +91,26 @@ def test_files_are_fetched_as_they_were_listed(filled: S3Place, tmp_path: Path) 
     assert filled.proxy.counts() == {"GET": len(FILES) + 3 * 2}
     assert source.copied_bytes(["long_eeg.edf", TSV]) == len(long) + len(FILES[TSV])
     assert worker.unchanged(inputs)
+
+
+def test_no_file_of_a_recording_waits_for_the_answer_to_another(filled: S3Place, tmp_path: Path) -> None:
+    source = at(filled)
+    inputs = ids(source, TSV, "dataset_description.json", EDF)
+    filled.proxy.forget()
+    held = Fault(kind="hold", method="GET", pattern="channels.tsv", hold_answer=True)
+    filled.proxy.faults = [held]
+    with ThreadPoolExecutor(1) as threads:
+        fetched = threads.submit(source.fetch, inputs, tmp_path)
+        assert held.held.wait(60)
+        give_up = time.monotonic() + 60
+        while not (tmp_path / EDF).is_file() and time.monotonic() < give_up:
+            time.sleep(0.02)
+        came = (tmp_path / EDF).is_file(), (tmp_path / TSV).is_file()
+        held.go.set()
+        fetched.result(60)
+    assert came == (True, False)
+    assert (tmp_path / TSV).read_bytes() == FILES[TSV]
+    assert filled.proxy.counts() == {"GET": 3}
 
 
 @pytest.mark.parametrize("path", [EDF, "long_eeg.edf"])
