@@ -10,6 +10,7 @@ above what it had after its imports, ``scratch`` what its scratch folder held at
 sample of the source. Ways take turns, so that a busy machine is as busy for all; the least of the rounds counts.
 
     python benchmarks/convert.py [--json] [--quick] [--only FORMAT] [--size NAME] [--rounds N] [--seed N]
+    python benchmarks/convert.py --small [--json] [--only FORMAT] [--rounds N]      (many small ones, warm: ``small.py``)
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import small
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
@@ -110,6 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true", help="32 channels of a minute, each way once")
+    parser.add_argument("--small", action="store_true", help="many small recordings in a warm process")
     parser.add_argument("--only", metavar="FORMAT", choices=FORMATS)
     parser.add_argument("--size", choices=SIZES)
     parser.add_argument("--rounds", type=int, default=2)
@@ -118,6 +121,10 @@ def main() -> None:
     given = parser.parse_args()
     if given.one is not None:
         _one(json.loads(given.one))
+        return
+    if given.small:
+        kinds = (given.only,) if given.only else FORMATS
+        small.table(write, kinds, {**os.environ, **_QUIET}, rounds=given.rounds, as_json=given.json)
         return
     sizes = ("small",) if given.quick else ((given.size,) if given.size else tuple(SIZES))
     rows: list[Row] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ _TEN_HOURS_S = 36_000.0
 _HARMLESS_SAMPLES = 0.01
 
 
+@lru_cache(maxsize=64)
 def resampling_ratio(native_hz: float, modality: str | None) -> Fraction:
     """Served samples per sample of the source, at most 1; numerator and denominator are what a resampler is given.
 

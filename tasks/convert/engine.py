@@ -14,6 +14,7 @@ from tasks.convert.conditions import is_machine_condition
 from tasks.convert.groups import written_groups
 from tasks.convert.merge import merged
 from tasks.convert.pieces import Part
+from tasks.convert.seams import written_here
 from tasks.formats.edf_split import split_by_rate
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def write_store(given: EngineInput, store: Path) -> tuple[WrittenGroup, ...]:
         _typed_errors(given),
         _quiet(),
         zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1}),
+        written_here(),
     ):
         pieces = _pieces(given)
         return merged(given, pieces, store)

@@ -6,7 +6,7 @@ import json
 import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -92,8 +92,17 @@ def pack_losses(losses: Sequence[GroupLoss]) -> bytes:
     """The losses as an attempt keeps them: five digits of each number, about 20 bytes a channel."""
     rounded = [
         {
-            **asdict(group),
-            "channels": [[float(f"{number:.{_DIGITS}g}") for number in asdict(one).values()] for one in group.channels],
+            "group": group.group,
+            "labels": group.labels,
+            "types": group.types,
+            "units": group.units,
+            "channels": [
+                [
+                    float(f"{number:.{_DIGITS}g}")
+                    for number in (one.step, one.max_error, one.rms_error, one.noise, one.resolution)
+                ]
+                for one in group.channels
+            ],
         }
         for group in losses
     ]

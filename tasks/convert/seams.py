@@ -8,6 +8,8 @@ goes another way.
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,14 +21,22 @@ from tasks.convert.edf_samples import EdfChannel
 from tasks.convert.resampling import resample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Coroutine, Iterator, Mapping
     from fractions import Fraction
 
     from numpy.typing import NDArray
 
     from tasks.convert.loss import ChannelLoss
 
-__all__ = ["EdfSeen", "GroupSeams", "glimpsed_recording", "opened_by_mne", "passing_through", "without_samples"]
+__all__ = [
+    "EdfSeen",
+    "GroupSeams",
+    "glimpsed_recording",
+    "opened_by_mne",
+    "passing_through",
+    "without_samples",
+    "written_here",
+]
 
 _CHECKED_SAMPLES = 16
 
@@ -79,6 +89,55 @@ def passing_through(seams: GroupSeams) -> Iterator[None]:
         (zarr, "np", _Instead(np, empty=seams.codes.empty)),
     ):
         yield
+
+
+@contextmanager
+def written_here() -> Iterator[None]:
+    """While this lasts, zarr in this process writes in the calling thread, and the attributes of a node at once.
+
+    zarr hands every call to the thread of an event loop, and that every file and chunk to another: three quarters of what a
+    store of a few seconds costs. And it writes a node's metadata anew for each of its attributes. Blosc must be told to use no
+    threads: it does by itself in a main thread, and packs a chunk to other bytes then.
+    """
+    import numcodecs.blosc  # type: ignore[import-untyped]  # it has no annotations
+    import zarr.api.synchronous
+    import zarr.codecs.blosc
+    import zarr.codecs.zstd
+    import zarr.core.array
+    import zarr.core.attributes
+    import zarr.core.group
+    import zarr.core.sync
+    import zarr.storage._local
+
+    loop, own, theirs = asyncio.new_event_loop(), threading.get_ident(), zarr.core.sync.sync
+
+    def sync(coroutine: Coroutine[Any, Any, Any], *args: Any, **more: Any) -> Any:
+        if threading.get_ident() != own:  # another thread reads some store meanwhile
+            return theirs(coroutine, *args, **more)
+        return loop.run_until_complete(coroutine)
+
+    async def called(function: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        if threading.get_ident() != own:
+            return await asyncio.to_thread(function, *args, **more)
+        return function(*args, **more)
+
+    here = _Instead(asyncio, to_thread=called)
+    callers = (zarr.api.synchronous, zarr.core.array, zarr.core.group, zarr.core.sync)
+    workers = (zarr.codecs.blosc, zarr.codecs.zstd, zarr.storage._local)
+    try:
+        with _rebound(
+            *((module, "sync", sync) for module in callers),
+            *((module, "asyncio", here) for module in workers),
+            (zarr.core.attributes.Attributes, "update", _updated),
+            (numcodecs.blosc, "use_threads", False),
+        ):
+            yield
+    finally:
+        loop.close()
+
+
+def _updated(attributes: Any, values: Mapping[str, Any]) -> None:
+    attributes.put({**attributes.asdict(), **values})
 
 
 @dataclass
