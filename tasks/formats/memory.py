@@ -66,12 +66,13 @@ class Shape:
 
 
 def in_memory_bytes(shape: Shape, *, bytes_per_value: float) -> int:
-    """Peak of the in-memory route: fixed + ``bytes_per_value`` x C x N + codes up to 16 MiB + one channel or one shard as when streamed."""
+    """Peak of the in-memory route: fixed + ``bytes_per_value`` x C x N + codes up to 16 MiB + a block that is turned round + one channel or one shard as when streamed."""
     source = bytes_per_value * shape.n_channels * shape.n_samples
     codes = _held(_CODE_BYTES * shape.n_channels * shape.served_samples)
     channel = 26 * shape.n_samples + 30 * shape.served_samples
     shard = 4 * shape.n_channels * min(shape.served_samples, SHARD_SECONDS * shape.served_rate_hz)
-    return int(_FIXED_BYTES + 1.05 * source + codes + max(channel, shard))
+    block = min(4 * shape.n_channels * shape.n_samples, BLOCK_BYTES)
+    return int(_FIXED_BYTES + 1.05 * source + codes + block + max(channel, shard))
 
 
 def streamed_bytes(
