@@ -60,7 +60,8 @@ def create_app(target: Target, settings: Settings, engine: Engine | None = None)
     target
         A folder that does not exist yet is 404 throughout until it does.
     engine
-        The state. Without it objects, documents and schemas are served, and everything else is 503 with a sentence.
+        The state. Without it objects, documents and schemas are served, and everything else is 503 with a sentence, until
+        ``app.state.service.engine`` is set.
     """
     service = Service(target, settings, engine)
     metrics, origins, site = Metrics(service), Origins(settings), Site(service)
@@ -72,6 +73,7 @@ def create_app(target: Target, settings: Settings, engine: Engine | None = None)
         redoc_url=None,
         redirect_slashes=False,
     )
+    app.state.service = service
     add_error_handlers(app)
     # The last that is added stands outermost.
     app.add_middleware(Limits, settings=settings)

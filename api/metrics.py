@@ -40,8 +40,7 @@ class Metrics:
         )
         self._sent = Counter("zarrmill_http_sent_bytes", "Bytes of bodies sent.", ("route",), registry=self._registry)
         self._at_once = Gauge("zarrmill_http_requests_at_once", "Requests being answered.", registry=self._registry)
-        if service.engine is not None:
-            self._registry.register(_State(service))
+        self._registry.register(_State(service))
 
     def answering(self) -> AbstractContextManager[None]:
         """Counts a request as being answered while it is entered."""
@@ -71,7 +70,9 @@ class _State(Collector):
         return iter(())
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """One gauge a number."""
+        """One gauge a number; none without a database."""
+        if self._service.engine is None:
+            return
         with self._service.reading() as c:
             found = totals(c, target=self._service.target.url)
         datasets = GaugeMetricFamily("zarrmill_datasets", "Active datasets by status.", labels=("status",))

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Service"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Service:
-    """One target and its state. ``engine`` is None where a target is served without a database."""
+    """One target and its state. ``engine`` is None while a target is served without a database; one may come later."""
 
     target: Target
     settings: Settings

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -107,10 +108,10 @@ def members(parent: Any, *, most: int) -> list[str]:
     """Names of the members of a group that are parts of the same file, sorted; at most ``most`` of them."""
     import h5py
 
-    count = min(len(parent.id.links), most)
-    names = [name for _, name in zip(range(count), parent.id.links, strict=False)]
-    hard = [name for name in names if parent.id.links.get_info(name).type == h5py.h5l.TYPE_HARD]
-    return sorted(name.decode("utf-8", "replace") for name in hard)
+    # a name that is no UTF-8 comes as bytes, and nothing that is read here has such a one
+    names = [name for name in islice(parent, most) if isinstance(name, str)]
+    links = parent.id.links
+    return sorted(name for name in names if links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD)
 
 
 def dataset(parent: Any, name: str) -> Any:

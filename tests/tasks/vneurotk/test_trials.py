@@ -254,3 +254,21 @@ def test_events_are_found_alike_by_both_readings(
     write_vneurotk(path, DATA, rate_hz, onsets=onsets, ids=ids, meta=meta, length=0)
     if onsets:
         assert agrees_with_the_second_reading(path)
+
+
+@pytest.mark.parametrize("links", [False, True])
+def test_the_columns_of_schema_0_are_read_and_links_among_them_are_not_followed(tmp_path: Path, links: bool) -> None:
+    def columns(file: Any) -> None:
+        table = file.require_group("trial_meta")
+        table["trial_type"] = np.array([b"face", b"house", b"face"])
+        table["correct"] = np.array([1, 0, 1])
+        if links:
+            table["elsewhere"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "/secret")
+            table["soft"] = h5py.SoftLink("/neuro")
+
+    path = written(tmp_path, columns, schema=0)
+    events = events_of(table_of(path))
+    assert events.trial_type == ("face", "house", "face")
+    assert events.others["correct"] == ("1", "0", "1")
+    assert not {"elsewhere", "soft"} & set(events.others)
+    assert links or agrees_with_the_second_reading(path)
