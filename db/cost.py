@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
+from db.ledger import MANY_SLOTS
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -28,7 +30,7 @@ class Toll:
     largest_bytes
         Memory that the hungriest was measured, or permitted, last time; None when none was tried.
     slots
-        Conversions side by side on the machines that were heard of in the last day; None when none was.
+        Conversions side by side on the machines that were heard of in the last day; None when none said how many.
     """
 
     recordings: int
@@ -68,11 +70,11 @@ _TOLL = text("""
     SELECT count(*) AS recordings, COALESCE(sum(c.size_bytes), 0)::bigint AS size_bytes,
            sum(COALESCE(c.seconds, c.size_bytes * p.s_per_byte))::float8 AS seconds,
            count(*) FILTER (WHERE c.seconds IS NULL AND p.s_per_byte IS NULL) AS unknown, max(c.bytes)::bigint AS largest_bytes,
-           (SELECT sum(slots)::int FROM hosts WHERE seen_at > zarrmill_now() - interval '1 day') AS slots
+           (SELECT sum(slots)::int FROM hosts WHERE slots < :many_slots AND seen_at > zarrmill_now() - interval '1 day') AS slots
     FROM chosen c LEFT JOIN pace p ON p.format = c.format
 """)
 
 
 def toll(c: Connection, *, recordings: Collection[int]) -> Toll:
     """What converting these recordings would take, by one statement."""
-    return Toll(**c.execute(_TOLL, {"recordings": list(recordings)}).one()._mapping)
+    return Toll(**c.execute(_TOLL, {"recordings": list(recordings), "many_slots": MANY_SLOTS}).one()._mapping)

@@ -16,8 +16,21 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-__all__ = ["RESERVATION_S", "Part", "declare_host", "free", "reap", "release", "renew", "reserve", "resize"]
+__all__ = [
+    "MANY_SLOTS",
+    "RESERVATION_S",
+    "Part",
+    "declare_host",
+    "free",
+    "reap",
+    "release",
+    "renew",
+    "reserve",
+    "resize",
+]
 
+MANY_SLOTS = 1 << 20
+"""What a host has of slots: they are a worker's own affair; only memory and scratch are shared by a host."""
 RESERVATION_S = 60
 """How long a part stays reserved by a command that is not heard of."""
 

@@ -33,7 +33,7 @@ from flows.operations import (
 from flows.situation import Situation, situation
 from flows.trigger import checked_request, trigger
 from flows.withdraw import withdraw
-from infra.sizes import format_bytes
+from infra.sizes import decimal_bytes
 from infra.storage import open_target
 from infra.wording import plural
 from tasks.publish.objects import listed_objects
@@ -192,7 +192,7 @@ def _of_verification(c: Connection, dataset: Dataset, standing: Situation) -> Pr
         title=f"Compare {dataset.dataset_id} with its source",
         sentences=(
             f"{stores} {'is' if len(chosen) == 1 else 'are'} read back and compared with the source.",
-            f"{format_bytes(found.size_bytes)} are read there. Stores whose verdict stands are looked at by their objects only.",
+            f"{decimal_bytes(found.size_bytes)} are read there. Stores whose verdict stands are looked at by their objects only.",
             "Nothing that is served changes by it.",
         ),
         cautions=tuple(standing.cautions()),
@@ -288,7 +288,7 @@ def _of_withdrawal(settings: Settings, engine: Engine, dataset: Dataset) -> Prop
     if standing.run is not None:
         raise Refused(f"Run {standing.run.number} of {dataset.dataset_id} is at work; stop it, or wait for its end.")
     size = (
-        f"{plural(len(found.stores), 'store')}, {plural(found.objects, 'object')} of {format_bytes(found.size_bytes)}"
+        f"{plural(len(found.stores), 'store')}, {plural(found.objects, 'object')} of {decimal_bytes(found.size_bytes)}"
     )
     return Proposal(
         title=f"Withdraw {dataset.dataset_id}",

@@ -22,7 +22,6 @@ from flows.fleet import FleetWorker
 __all__ = ["HostShares", "Usable"]
 
 _LOG = logging.getLogger("zarrmill.flow")
-_MANY_SLOTS: Final = 1 << 20  # slots are a worker's own affair; only memory and scratch are shared by a host
 _MOST_BYTES: Final = 1 << 60  # more than any host has, less than what the column holds
 
 
@@ -51,7 +50,7 @@ class HostShares:
             whole = Part(
                 memory_bytes=worker.identity.host_memory_bytes,
                 scratch_bytes=worker.identity.host_scratch_bytes,
-                slots=_MANY_SLOTS,
+                slots=ledger.MANY_SLOTS,
             )
             ledger.declare_host(c, key=host, name=worker.identity.host_name, whole=whole)
             ledger.reap(c, host=host, owner_is_gone=self.owner_is_gone)

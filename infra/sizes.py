@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from contract.errors import Refused
 
-__all__ = ["format_bytes", "parse_bytes"]
+__all__ = ["decimal_bytes", "format_bytes", "parse_bytes"]
 
 _UNITS = {
     "": 1,
@@ -70,3 +70,12 @@ def format_bytes(size_bytes: int) -> str:
         step += 1
     shown = f"{size_bytes / 1024**step:.1f}" if step else str(size_bytes)
     return f"{shown.removesuffix('.0')}{units[step]}"
+
+
+def decimal_bytes(size_bytes: float) -> str:
+    """A size as pages and reports show it: ``1.23 GB``, three digits, in powers of 1,000 as disks and clouds count."""
+    units = ("B", "kB", "MB", "GB", "TB", "PB")
+    size, step = float(size_bytes), 0
+    while abs(size) >= 999.5 and step < len(units) - 1:
+        size, step = size / 1000, step + 1
+    return f"{size:,.0f} {units[step]}" if step == 0 or abs(size) >= 99.95 else f"{size:.3g} {units[step]}"

@@ -11,7 +11,7 @@ from infra.wording import plural
 from tasks.convert.loss import unpack_losses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from db.policies import Policy
     from db.recordings import AttemptRecord, RecordingHistory, RecordingState
@@ -42,14 +42,14 @@ def standing(state: RecordingState) -> str:
             return "no longer in the source"
 
 
-def reasons(state: RecordingState) -> Iterator[tuple[str, str]]:
-    """Why it stands so and what comes next: (what is told, in a word or two; the sentence)."""
+def reasons(state: RecordingState, *, size: Callable[[int], str] = format_bytes) -> Iterator[tuple[str, str]]:
+    """Why it stands so and what comes next: (what is told, in a word or two; the sentence). ``size`` writes sizes."""
     if state.verdict is not None:
         yield "reason", FAILURE_SENTENCES[state.verdict.code]
         if state.verdict.detail:
             yield "detail", state.verdict.detail
         if state.verdict.needed_bytes is not None:
-            yield "needs", f"{format_bytes(state.verdict.needed_bytes)} of memory"
+            yield "needs", f"{size(state.verdict.needed_bytes)} of memory"
         yield "found by", f"engine {state.verdict.engine}, biosigIO {state.verdict.biosigio}"
     elif state.reason is not None:
         yield "reason", PENDING_SENTENCES[state.reason]

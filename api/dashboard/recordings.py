@@ -20,6 +20,7 @@ from db.recording_facts import recording_facts
 from db.recordings import why
 from db.standings import clock
 from db.store_verdicts import verdict_of
+from infra.sizes import decimal_bytes
 from tasks.reproducing import reproduction
 from tasks.telling import disclosures, ending, losses, reasons, remade, standing, verified
 
@@ -75,7 +76,7 @@ def add_recordings(routes: APIRouter, site: Site) -> None:
             dataset=dataset,
             state=history.state,
             stands=standing(history.state),
-            reasons=(*reasons(history.state), *remade(history)),
+            reasons=(*reasons(history.state, size=decimal_bytes), *remade(history)),
             facts=facts,
             verdict=verdict,
             verified=None if verdict is None else verified(verdict),

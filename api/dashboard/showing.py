@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from infra.sizes import decimal_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
@@ -26,7 +28,6 @@ __all__ = [
 ]
 
 UNKNOWN = Markup('<span class="unknown">unknown</span>')
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def number(value: float | None) -> str:
@@ -47,11 +48,7 @@ def bytes_text(value: float | None) -> str:
     """``1.23 GB``: powers of 1,000, as disks and clouds count."""
     if value is None:
         return UNKNOWN
-    size, step = float(value), 0
-    while abs(size) >= 999.5 and step < len(_UNITS) - 1:
-        size, step = size / 1000, step + 1
-    unit = _UNITS[step]
-    return f"{size:,.0f} {unit}" if step == 0 or abs(size) >= 99.95 else f"{size:.3g} {unit}"
+    return decimal_bytes(value)
 
 
 def duration_text(seconds: float | None) -> str:

@@ -183,6 +183,7 @@ class Site:
                 path=request.url.path,
                 archive=self.service.settings.archive_name,
                 can_sign_in=bool(self.operators),
+                has_callbacks=bool(self.service.settings.callback_endpoints()),
             )
         )
         return made

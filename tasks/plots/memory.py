@@ -112,6 +112,8 @@ def time_unit(seconds: float) -> tuple[float, str]:
 
 
 def byte_ticks(highest: float, *, most: int = 6) -> list[float]:
-    """Round binary sizes from nothing to the highest, some ``most`` of them."""
-    step = 2.0 ** math.ceil(math.log2(max(highest, 1.0) / most))
+    """Round sizes from nothing to the highest, some ``most`` of them at most."""
+    rough = max(highest, 1.0) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * many for many in (1, 2, 5, 10) if power * many >= rough)
     return [at * step for at in range(math.floor(highest / step) + 1)]

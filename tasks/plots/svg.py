@@ -6,7 +6,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from infra.sizes import format_bytes
+from infra.sizes import decimal_bytes
 from tasks.plots.memory import byte_ticks, lanes, plotted, ranks, time_unit
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def scatter_svg(attempts: Sequence[MeasuredAttempt]) -> str:
     parts.append("<defs>" + "".join(f'<path id="m{at}" d="{_SHAPES[at]}"/>' for at in sorted(set(rank.values()))))
     parts.append(f'<path id="mx" d="{_CROSS}"/></defs><g transform="translate({_LEFT:g} {_TOP:g})">')
     for tick in _log_ticks(low, high):
-        at, said = place(tick), format_bytes(round(tick))
+        at, said = place(tick), decimal_bytes(round(tick))
         parts.append(f'<path class="grid" d="M{at:.1f} 0V{_SIDE:g}M0 {_SIDE - at:.1f}H{_SIDE:g}"/>')
         parts.append(f'<text x="{at:.1f}" y="{_SIDE + 16:g}" text-anchor="middle">{said}</text>')
         parts.append(f'<text x="-6" y="{_SIDE - at + 4:.1f}" text-anchor="end">{said}</text>')
@@ -72,7 +72,7 @@ def scatter_svg(attempts: Sequence[MeasuredAttempt]) -> str:
         short = one.reason == "memory_budget"
         kind = "x" if short else str(rank[one.format])
         style = "short" if short else f"c{rank[one.format]}{' full' if one.route == 'streamed' else ''}"
-        said = f"{one.path}: {format_bytes(one.measured_bytes or 0)} of {format_bytes(one.projected_bytes)}"
+        said = f"{one.path}: {decimal_bytes(one.measured_bytes or 0)} of {decimal_bytes(one.projected_bytes)}"
         parts.append(
             f'<use href="#m{kind}" x="{x:.1f}" y="{y:.1f}" class="pt {style}"><title>{escape(said)}</title></use>'
         )
@@ -89,8 +89,11 @@ def _opening(width: float, height: float, title: str) -> str:
 
 
 def _log_ticks(low: float, high: float) -> Iterator[float]:
-    stride = max(1, math.ceil((high - low) / 8))
-    yield from (2.0**at for at in range(math.ceil(low), math.floor(high) + 1, stride))
+    """Round sizes between two powers of 2, some eight at most."""
+    many = (1, 2, 5) if high - low < 9 else (1,)
+    powers = range(math.floor(low * math.log10(2)), math.ceil(high * math.log10(2)) + 1)
+    found = [each * 10.0**power for power in powers for each in many if low <= math.log2(each * 10.0**power) <= high]
+    yield from found[:: max(1, math.ceil(len(found) / 9))]
 
 
 def _few(points: Sequence[MeasuredAttempt], place: object) -> list[MeasuredAttempt]:
@@ -142,7 +145,7 @@ def timeline_svg(attempts: Sequence[MeasuredAttempt]) -> str:
         for tick in byte_ticks(highest, most=3):
             y = _LANE_HEIGHT * (1 - tick / highest)
             parts.append(
-                f'<path class="grid" d="M0 {y:.1f}H{inner:g}"/><text x="-6" y="{y + 4:.1f}" text-anchor="end">{format_bytes(round(tick))}</text>'
+                f'<path class="grid" d="M0 {y:.1f}H{inner:g}"/><text x="-6" y="{y + 4:.1f}" text-anchor="end">{decimal_bytes(round(tick))}</text>'
             )
         for name, (moments, values) in (("permitted", lane.permitted), ("measured", lane.measured)):
             drawn = _area(moments, values, x=inner / lasts, y=_LANE_HEIGHT / highest)

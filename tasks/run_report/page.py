@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from contract.redact import PATH, redact
 from contract.times import utc_stamp
-from infra.sizes import format_bytes
+from infra.sizes import decimal_bytes
 from infra.wording import duration
 from tasks.plots.svg import scatter_svg, timeline_svg
 from tasks.run_report import words
@@ -67,7 +67,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "size": lambda value: _NOT_KNOWN if value is None else format_bytes(value),
+        "size": lambda value: _NOT_KNOWN if value is None else decimal_bytes(value),
         "duration": duration,
         "stamp": lambda moment: _NOT_KNOWN if moment is None else utc_stamp(moment),
         "number": lambda value: f"{value:,}",
@@ -129,5 +129,7 @@ def _cost(story: Story) -> list[tuple[str, str]]:
         rows.append(("in conversions, each a process of its own", duration(by_name["child"].seconds)))
     for name, said in (("fetch", "fetched from the source"), ("upload", "put at the target")):
         stage = by_name.get(name)
-        rows.append((said, _NOT_KNOWN if stage is None or stage.size_bytes is None else format_bytes(stage.size_bytes)))
+        rows.append(
+            (said, _NOT_KNOWN if stage is None or stage.size_bytes is None else decimal_bytes(stage.size_bytes))
+        )
     return rows

@@ -54,7 +54,7 @@ def test_progress_moves_on_an_open_page_and_ends_with_the_run(
     press: Press, moving: str, window: Callable[..., Any]
 ) -> None:
     with window(moving) as visit:
-        page = visit.open("/dashboard/datasets/xx000001")
+        page = visit.open("/dashboard/datasets/xx000001?state=failed")
         assert counts(page) == {"stores": 0, "failures": 0, "pending": 6}
         press.convert("01", "02")
         expect(page.locator('[data-count="stores"]')).to_have_text("2")
@@ -70,10 +70,27 @@ def test_progress_moves_on_an_open_page_and_ends_with_the_run(
         assert sum(counts(page).values()) == 6
         assert press.run is not None
         press.end(press.run)
-        expect(page.locator(".live-word")).to_contain_text("Nothing moves any more.")
-        page.get_by_role("link", name="load it anew").click()
-        expect(page.locator(".live-word")).to_be_hidden()
+        expect(page.locator(".live-word")).to_have_count(0)  # it has loaded itself anew, once
         expect(page.locator("details.code summary")).to_contain_text("not_continuous")
+        expect(page.locator("section[aria-labelledby=runs] tbody tr").first).not_to_contain_text("running")
+        expect(page.get_by_label("State")).to_have_value("failed")
+        assert urlsplit(page.url).query == "state=failed"
+
+
+def test_a_form_that_is_being_filled_in_is_not_lost_at_the_end(
+    press: Press, moving: str, window: Callable[..., Any]
+) -> None:
+    with window(moving) as visit:
+        page = visit.open("/dashboard/datasets/xx000001")
+        expect(page.get_by_text("The rest of this page is as of")).to_be_visible()
+        page.get_by_label("Path holds").fill("sub-0")
+        press.convert("01")
+        assert press.run is not None
+        press.end(press.run)
+        expect(page.locator(".live-word")).to_have_text("Nothing moves any more.")
+        expect(page.get_by_label("Path holds")).to_have_value("sub-0")
+        page.get_by_role("link", name="load it anew").click()
+        expect(page.locator(".live-word")).to_have_count(0)
 
 
 class Listener:

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from api.app import create_app
 from api.dashboard import addresses
 from api.dashboard.stages import stage_bars
 from db import pauses
+from db.cost import toll
+from db.ledger import MANY_SLOTS, Part, declare_host
 from db.recording_table import SORTS, TABLE_STATES
 from infra.settings import Settings
 from infra.storage.folder import FolderTarget
@@ -323,6 +326,20 @@ def test_each_other_action_is_shown_and_then_done(own: Desk) -> None:
     refused = own.act("xx000001", "trigger", commit="-x")
     assert refused.status_code == 400
     assert "is no name of a commit" in refused.text
+
+
+def test_how_many_go_side_by_side_is_no_number_where_no_worker_said_it(own: Desk) -> None:
+    whole = Part(memory_bytes=1 << 30, scratch_bytes=1 << 30, slots=MANY_SLOTS)
+    with own.engine.begin() as c:
+        declare_host(c, key="boot:0", name="a machine", whole=whole)
+        failed = list(c.scalars(text("SELECT pk FROM recordings WHERE due = 'failed'")))
+        found = toll(c, recordings=failed)
+        assert found.slots is None
+        one = replace(found, seconds=30.0, unknown=0)
+        assert one.range_s == (30.0, 30.0)
+        declare_host(c, key="boot:1", name="another", whole=replace(whole, slots=3))
+        assert toll(c, recordings=failed).slots == 3
+    assert str(MANY_SLOTS) not in own.act("xx000001", "requeue").text
 
 
 def test_a_withdrawal_says_what_goes_and_takes_it_away(own: Desk) -> None:

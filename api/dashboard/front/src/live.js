@@ -3,9 +3,7 @@ const region = document.querySelector(".live[data-events]");
 const word = document.querySelector(".live-word");
 
 function say(text) {
-  if (!word || word.textContent === text) return;
-  word.hidden = false;
-  word.textContent = text;
+  if (word && word.textContent !== text) word.textContent = text;
 }
 
 // Whoever stands on a link with the keyboard stands on it afterwards.
@@ -17,17 +15,22 @@ function put(html) {
   if (held) [...region.querySelectorAll("a")].find((link) => link.getAttribute("href") === held)?.focus();
 }
 
+// Whoever is about to send a form would lose what is in it.
+function isBeingFilledIn() {
+  return [...document.querySelectorAll("main input:not([type=hidden]), main select, main textarea")].some((field) =>
+    field.matches("select") ? [...field.options].some((one, nth) => one.selected !== (one.defaultSelected || (nth === 0 && !field.querySelector("[selected]"))))
+      : field.value !== field.defaultValue);
+}
+
 if (region && "EventSource" in window) {
   const source = new EventSource(region.dataset.events);
   source.addEventListener("open", () => say("These numbers follow by themselves."));
   source.addEventListener("progress", (event) => put(JSON.parse(event.data).html));
   source.addEventListener("end", () => {
     source.close();
-    say("Nothing moves any more. The rest of this page is as it was when it was loaded: ");
-    const again = document.createElement("a");
-    again.href = location.pathname + location.search;
-    again.textContent = "load it anew";
-    word.append(again);
+    // the page that comes follows nothing, unless something else has begun by then
+    if (isBeingFilledIn()) say("Nothing moves any more.");
+    else location.reload();
   });
   source.addEventListener("error", () => {
     if (source.readyState === EventSource.CLOSED) say("These numbers do not follow any more; load the page anew.");

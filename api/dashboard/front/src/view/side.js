@@ -56,7 +56,7 @@ export class ChannelList {
     const name = make("span", { className: channel.isUsable ? "channel-name" : "channel-name is-unusable" }, channel.label);
     const label = make("label", {}, box, name, about);
     if (notes.length) label.append(make("span", { className: "channel-note" }, notes.join("; ")));
-    if (place) label.title = `${channel.label}: ${placeInWords(place)}`;
+    label.title = [`${channel.label}: ${about.textContent}`, ...(place ? [placeInWords(place)] : [])].join("; ");
     label.dataset.row = channel.row;
     return { channel, box, element: make("li", {}, label) };
   }
