@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -59,7 +61,8 @@ def export_windows(told: Told, asked: ExportAsked, *, as_json: bool, verbose: bo
     settings = prepare(verbose=verbose, as_json=as_json, uses_home=False)
     request = _request(told, asked)
     if request.is_file:
-        one = export_one(settings, request)
+        with _unwound():
+            one = export_one(settings, request)
         _tell(one, as_json=as_json)
         return 0
     stop = StopSignal()
@@ -71,6 +74,21 @@ def export_windows(told: Told, asked: ExportAsked, *, as_json: bool, verbose: bo
     if not report.failed:
         return 0
     return _SOME if report.exported else _NOTHING
+
+
+@contextmanager
+def _unwound() -> Iterator[None]:
+    """While this lasts SIGTERM ends what is done as Ctrl-C does, so that nothing of a file that is not whole stays."""
+
+    def end(*_: object) -> NoReturn:
+        typer.echo("stopped; the file was not whole and is not kept", err=True)
+        raise SystemExit(_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _request(told: Told, asked: ExportAsked) -> ExportRequest:

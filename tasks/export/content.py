@@ -9,6 +9,7 @@ import numpy as np
 
 from contract.errors import Refused
 from contract.trials import Chosen, Trial, choose, first_overlap, stimulus_ids, window_samples
+from infra.wording import plural
 from tasks.export.events import ExportEvents, events_of, meta_columns, of_trial_types
 from tasks.export.provenance import UNKNOWN, channel_facts, dataset_facts, store_facts
 from tasks.read.window import select_in
@@ -181,8 +182,9 @@ def _laid_out(
 def _check(trials: Sequence[Trial], chosen: Chosen, asked: ExportAsked, *, without_image: int, recording: str) -> None:
     if not trials and asked.layout == "epochs":
         raise Refused(
-            f"--window: no trial of {recording} is left: {chosen.dropped} windows leave the part, {chosen.without_onset} events have no "
-            f"onset, {without_image} name no image; give a shorter window, or another part."
+            f"--window: no trial of {recording} is left: {plural(chosen.dropped, 'window')} outside the part, "
+            f"{plural(chosen.without_onset, 'event')} without an onset, {plural(without_image, 'event')} without an image; give a "
+            "shorter window, or another part."
         )
     overlap = first_overlap(trials) if asked.layout == "continuous" else None
     if overlap is not None:

@@ -383,7 +383,7 @@ def test_published_events_of_another_edition_are_not_taken(tmp_path: Path) -> No
         ({"start_s": 40.0}, "start: .* 29.5 s long"),
         ({"window_s": (0.1, 0.2)}, "--window: .*does not hold the onset"),
         ({"window_s": (-0.2, 0.8), "start_s": 20.0, "stop_s": 21.0}, "--window: no trial of .* is left: 0 windows"),
-        ({"window_s": (-20.0, 20.0)}, "no trial of .* is left: 7 windows leave the part, 1 events have no onset"),
+        ({"window_s": (-20.0, 20.0)}, "no trial of .* is left: 7 windows outside the part, 1 event without an onset"),
     ],
 )
 def test_what_is_wrong_is_refused_with_what_there_is_and_leaves_the_file(
