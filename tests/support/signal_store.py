@@ -116,8 +116,17 @@ def _group_attributes() -> dict[str, Any]:
 
 def put_version(target: Target, scratch: Path, version: int) -> None:
     """Publish a version of the store at its address, over what stands there."""
+    put_written(target, scratch, version, write_version(scratch, version))
+
+
+def write_version(scratch: Path, version: int) -> Any:
+    """Write a version and publish it not yet: who reads with zarr must not write with it in the same thread."""
+    return write_signal_store(scratch / f"version-{version}", version)
+
+
+def put_written(target: Target, scratch: Path, version: int, objects: Any) -> None:
+    """Publish a version that was written."""
     folder = scratch / f"version-{version}"
-    objects = write_signal_store(folder, version)
     key = store_key(DATASET, ZARR)
     target.put_store(key, folder, objects, token=f"version-{version}", may_write=lambda: None)
 

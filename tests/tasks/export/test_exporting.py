@@ -15,7 +15,20 @@ from export_scene import EVENTS, put_events, put_scene, put_with_events
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from product import ROOT
-from signal_store import CHUNK, DATASET, GROUP, LABELS, N_SAMPLES, PATH, SCALE, ZARR, physical, put_index, put_version
+from signal_store import (
+    CHUNK,
+    DATASET,
+    GROUP,
+    LABELS,
+    N_SAMPLES,
+    PATH,
+    SCALE,
+    ZARR,
+    physical,
+    put_index,
+    put_written,
+    write_version,
+)
 from vneurotk_reader import Reader
 
 from contract.errors import NotServed, Refused
@@ -337,12 +350,12 @@ def test_a_store_that_is_replaced_meanwhile_is_read_again_and_never_mixed(tmp_pa
     key = {"the root": f"{ZARR}/{GROUP}/zarr.json", "the signal": f"{GROUP}/0/c/0/0", "the events": "events.parquet"}[
         at
     ]
-    versions = [2]
+    versions, later = [2], {version: write_version(tmp_path, version) for version in (4, 6)}
 
     def replace(read: str, _start: int, _length: int) -> None:
         if read.endswith(key) and len(versions) < 3:
             versions.append(versions[-1] + 2)
-            put_version(target, tmp_path, versions[-1])
+            put_written(target, tmp_path, versions[-1], later[versions[-1]])
 
     place = listening_to(target_place(target), replace)
     index = read_index(place, DATASET)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.formats import load
-from tasks.formats.memory import FLOOR_BYTES, SMALLEST_BYTES
+from tasks.formats.memory import FLOOR_BYTES, HELD_BYTES, SMALLEST_BYTES
 from tasks.formats.protocol import Header, Route
 from tasks.plan.learning import Learnt
 from tasks.plan.projection import Basis, project
@@ -127,5 +127,7 @@ def test_more_channels_or_samples_never_need_less(channels: int, samples: int, r
         large = project(
             one, Header(n_channels=channels + 1, n_samples=2 * samples, rate_hz=rate, rates_hz=(rate,)), 1, "eeg"
         )
-        assert large.floor_bytes >= small.floor_bytes
+        # codes and samples that grow past 16 MiB are mapped: from then on they cost disk and no memory
+        mapped = 8 * (channels + 1) * 2 * samples > HELD_BYTES
+        assert large.floor_bytes >= small.floor_bytes - (math.ceil(1.1 * 2 * HELD_BYTES) if mapped else 0)
         assert large.scratch_bytes >= small.scratch_bytes
