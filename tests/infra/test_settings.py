@@ -82,6 +82,7 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
         "ZARRMILL_REQUESTS_AT_ONCE": "16",
         "ZARRMILL_WEBHOOK_TOKEN": f"{_SECRET}-of-webhook",
         "ZARRMILL_WEBHOOK_UNKNOWN": "refuse",
+        "ZARRMILL_DASHBOARD_READS": "token",
         "ZARRMILL_ADMIN_TOKENS": f"ada:operate:{_SECRET}-of-ada, grafana:read:{_SECRET}-of-grafana",
     }
     assert set(given) == {Settings.variable(field) for field in Settings.model_fields}, "a setting is missing here"
@@ -113,6 +114,7 @@ def test_every_variable_arrives_in_its_field(monkeypatch: pytest.MonkeyPatch, tm
     assert source == ("https://source.example.org", "eu-west-1", True)
     assert (settings.keep_history_days, settings.verify_workers, settings.verify_again_days) == (30, 3, 7)
     assert (settings.listen, settings.redirect, settings.webhook_unknown) == ("10.0.0.5", "signed", "refuse")
+    assert settings.dashboard_reads == "token"
     assert settings.cors_origins == "https://example.org,https://*.example.org"
     assert [(one.who, one.scope) for one in settings.operators()] == [("ada", "operate"), ("grafana", "read")]
     secrets = {f"{_SECRET}-of-{what}" for what in ("s3", "session", "webhook", "ada", "grafana")}
