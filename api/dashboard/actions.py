@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import RedirectResponse, Response
 
 from api.dashboard import addresses
+from api.dashboard.asked import check_word
 from api.dashboard.seen import dataset_for
 from api.dashboard.site import Acting, Site, secure_headers
 from api.dashboard.table import WORDS
@@ -126,8 +127,7 @@ def _intention(verb: str, form: Mapping[str, str], recording: int | None) -> Int
         ("visibility", visibility, ("public", "private")),
         ("active", active, ("yes", "no")),
     ):
-        if value is not None and value not in known:
-            raise ApiError(HTTPStatus.BAD_REQUEST, f"{name} is one of {', '.join(known)}.")
+        check_word(name, value, known)
     return Intention(
         verb=verb,
         mode="full" if mode == "full" else "retry-pending" if mode == "retry-pending" else "auto",

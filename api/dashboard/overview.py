@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from api.dashboard.addresses import HOME, dataset_page
 from api.dashboard.advice import ADVICE
+from api.dashboard.asked import check_word
 from api.dashboard.estimate import TimeLeft, either, time_left
 from api.dashboard.paging import Paging
 from api.dashboard.sessions import Reader
@@ -96,7 +97,9 @@ def add_overview(routes: APIRouter, site: Site) -> None:
     ) -> Response:
         target, everything = site.service.target.url, reader.is_signed_in
         words = search.replace("\x00", "").strip()
-        order = sort if sort in RANKS else "worst"
+        check_word("standing", standing, STANDINGS)
+        check_word("order", sort, RANKS)
+        order = sort or "worst"
         with site.service.reading() as c:
             now = clock(c)
             found = archive_standing(c, target=target, private_too=everything)
@@ -105,7 +108,7 @@ def add_overview(routes: APIRouter, site: Site) -> None:
                 target=target,
                 private_too=everything,
                 search=words,
-                standing=standing if standing in STANDINGS else None,
+                standing=standing or None,
                 sort=order,
                 limit=_ROWS,
                 offset=offset,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
@@ -13,6 +13,7 @@ from fastapi import Path as PathParameter
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from api.dashboard import addresses
+from api.dashboard.asked import check_word
 from api.dashboard.paging import Paging
 from api.dashboard.run_figures import FigureShelf
 from api.dashboard.sessions import Reader
@@ -45,7 +46,6 @@ _PART: Final = 50
 _REPORT_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
 _ONE: Final = f"{addresses.HOME}/datasets/{{dataset_id}}/runs/{{number}}"
 Number = Annotated[int, PathParameter(ge=1, le=2**31)]
-State = Literal["running", "completed", "failed", "cancelled", "lost", ""]
 
 
 def add_runs(routes: APIRouter, site: Site) -> None:
@@ -57,18 +57,23 @@ def add_runs(routes: APIRouter, site: Site) -> None:
         request: Request,
         *,
         dataset: Annotated[str, Query(max_length=20)] = "",
-        state: State = "",
+        state: str = "",
         who: Annotated[str, Query(max_length=200)] = "",
         offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
         reader: Reader = anybody,
     ) -> Response:
-        filters = {"dataset": dataset.strip(), "state": str(state), "who": who.strip() if reader.is_signed_in else ""}
+        check_word("end", state, words.STATE_WORDS)
+        filters = {"dataset": dataset.strip(), "state": state, "who": who.strip() if reader.is_signed_in else ""}
         return pages.every(request, reader, filters=filters, offset=offset)
 
     @routes.get(f"{addresses.HOME}/runs/{{run_id}}")
-    def by_id(run_id: UUID, reader: Reader = anybody) -> Response:
+    def by_id(run_id: str, reader: Reader = anybody) -> Response:
+        try:
+            wanted = UUID(run_id)
+        except ValueError:
+            raise ApiError(HTTPStatus.NOT_FOUND, "There is no such run.") from None
         with site.service.reading() as c:
-            head = pages.visible(find_head(c, run_id=run_id), reader)
+            head = pages.visible(find_head(c, run_id=wanted), reader)
         return RedirectResponse(addresses.run_page(head.dataset_id, head.number), status_code=HTTPStatus.SEE_OTHER)
 
     @routes.get(_ONE)

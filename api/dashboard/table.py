@@ -10,6 +10,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+from api.dashboard.asked import check_word
 from api.errors import ApiError
 from contract.codes import FailureCode, PendingReason
 from db.recording_table import SORTS, TABLE_STATES, TableKey, Wanted
@@ -54,8 +55,7 @@ def wanted_of(query: Mapping[str, str]) -> Wanted:
     state, word = query.get("state") or None, query.get("code") or None
     search = (query.get("q") or "").strip() or None
     for name, value, known in (("sort", column, SORTS), ("state", state, TABLE_STATES), ("code", word, WORDS)):
-        if value is not None and value not in known:
-            raise ApiError(HTTPStatus.BAD_REQUEST, f"{name} is one of {', '.join(known)}.")
+        check_word(name, value, known)
     if search is not None and ("\x00" in search or len(search) > 500):
         raise ApiError(HTTPStatus.BAD_REQUEST, "What is searched for is too long, or no text.")
     return Wanted(

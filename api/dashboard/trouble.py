@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
-from api.dashboard.addresses import HOME
+from api.dashboard.addresses import HOME, dataset_page
+from contract.layout import DATASET_ID_PATTERN
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -58,7 +60,8 @@ class ErrorPages:
             reader=self._site.known(request),
             title=_title(status),
             status=status,
-            message=said.get("message") or _title(status),
+            message=_sentence(said) or _title(status),
+            ways=_ways(request, status),
             request_id=said.get("request_id"),
         )
         kept = Headers(raw=start["headers"])
@@ -66,6 +69,30 @@ class ErrorPages:
             if name in kept:
                 page.headers[name] = kept[name]
         await page(scope, receive, send)
+
+
+def _sentence(said: dict[str, Any]) -> str | None:
+    """What went wrong, for people; of a part of the address that is no such thing, which part."""
+    detail = said.get("detail")
+    if said.get("code") == "bad_request" and isinstance(detail, list) and detail:
+        name = str(detail[0].get("where", "")).rpartition(".")[2]
+        return f"What the address says of {name} is not understood."
+    message: str | None = said.get("message")
+    return message
+
+
+def _ways(request: Request, status: int) -> list[tuple[str, str]]:
+    """Ways back that are nearer than the overview: (what it leads to, address)."""
+    ways = []
+    path, is_wrong = request.url.path, status in {HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT}
+    if is_wrong and request.method == "GET" and request.url.query:
+        ways.append(("The page without filters", path))
+    inside = re.match(rf"{HOME}/datasets/({DATASET_ID_PATTERN.strip('^$')})/", path)
+    if inside and is_wrong:
+        ways.append((f"Back to {inside[1]}", dataset_page(inside[1]) + ("#actions" if "/actions/" in path else "")))
+    if path.startswith(f"{HOME}/runs"):
+        ways.append(("All runs", f"{HOME}/runs"))
+    return ways
 
 
 def _is_error(start: Message) -> bool:

@@ -19,6 +19,8 @@ from api.errors import ApiError
 from contract.documents import compact
 from contract.errors import Refused, StorageError
 from contract.layout import ROOT_METADATA, is_dataset_id, store_key
+from contract.times import utc_stamp
+from db import datasets
 from tasks.read.opening import read_opening
 from tasks.read.place import target_place, version_of
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["add_view"]
 
 _MOST_TOLD_BYTES = 1 << 20
+_NONE = "There is no such store. The viewer shows what is served to everybody, so it has no store of a private dataset."
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -49,8 +52,12 @@ def add_view(routes: APIRouter, site: Site) -> None:
 
     @routes.get(f"{HOME}/datasets/{{dataset_id}}/view/{{zarr:path}}")
     def view(request: Request, dataset_id: str, zarr: str, reader: Reader = anybody) -> Response:
-        key = _key(site, dataset_id, zarr)
+        key, closed = _store(dataset_id, zarr), None
+        if not site.service.is_public(dataset_id):
+            closed = _closed(site, reader, dataset_id)
         found = state_of_store(site.service, dataset_id, zarr)
+        if closed is not None:
+            return _nothing(request, site, reader, dataset_id, zarr, found=found, reason=closed)
         is_there = version_of(place, f"{key}/{ROOT_METADATA}") is not None
         reason = None if is_there or (found and found.state == "served") else _why_not(found)
         name = PurePosixPath(zarr).name.removesuffix(".zarr")
@@ -63,6 +70,7 @@ def add_view(routes: APIRouter, site: Site) -> None:
             status=HTTPStatus.OK if reason is None else HTTPStatus.NOT_FOUND,
             reason=reason,
             told=_told(place, dataset_id, zarr) if is_there else None,
+            dataset=dataset_page(dataset_id) if found else None,
             recording=found and recording_page(dataset_id, found.path),
             opening=f"{viewer_page(dataset_id, zarr)}/opening.json",
             file_name=_PLAIN.sub("-", name)[:80],
@@ -71,14 +79,54 @@ def add_view(routes: APIRouter, site: Site) -> None:
 
 def _key(site: Site, dataset_id: str, zarr: str) -> str:
     """The store's key at the target. ApiError when it can be none, or when its dataset is not served to everybody."""
-    if is_dataset_id(dataset_id) and site.service.is_public(dataset_id):
+    key = _store(dataset_id, zarr)
+    if not site.service.is_public(dataset_id):
+        raise ApiError(HTTPStatus.NOT_FOUND, _NONE)
+    return key
+
+
+def _store(dataset_id: str, zarr: str) -> str:
+    if is_dataset_id(dataset_id):
         try:
             return store_key(dataset_id, zarr)
         except Refused:
             pass
-    raise ApiError(
-        HTTPStatus.NOT_FOUND,
-        "There is no such store. The viewer shows what is served to everybody, so it has no store of a private dataset.",
+    raise ApiError(HTTPStatus.NOT_FOUND, _NONE)
+
+
+def _closed(site: Site, reader: Reader, dataset_id: str) -> str:
+    """Why nothing of a dataset is served to everybody. ApiError for whoever may not know of it."""
+    with site.service.reading() as c:
+        found = datasets.find(c, dataset_id=dataset_id, target=site.service.target.url)
+    if found is not None and found.withdrawn_at is not None and (found.visibility == "public" or reader.is_signed_in):
+        return f"{dataset_id} was withdrawn on {utc_stamp(found.withdrawn_at)}, so nothing of it is served any more."
+    if found is None or not reader.is_signed_in:
+        raise ApiError(HTTPStatus.NOT_FOUND, _NONE)
+    how = "is private" if found.visibility == "private" else "takes no part"
+    return f"{dataset_id} {how}, and the viewer shows what is served to everybody."
+
+
+def _nothing(
+    request: Request,
+    site: Site,
+    reader: Reader,
+    dataset_id: str,
+    zarr: str,
+    *,
+    found: PublicRecording | None,
+    reason: str,
+) -> Response:
+    """The page of a store of a dataset that is not served; those who have not signed in may not see the dataset's own pages."""
+    return site.page(
+        request,
+        "view.html",
+        reader=reader,
+        title=PurePosixPath(zarr).name.removesuffix(".zarr"),
+        trail=_trail(dataset_id, found) if reader.is_signed_in else (),
+        status=HTTPStatus.NOT_FOUND,
+        reason=reason,
+        recording=recording_page(dataset_id, found.path) if found and reader.is_signed_in else None,
+        dataset=dataset_page(dataset_id) if reader.is_signed_in else None,
     )
 
 

@@ -204,7 +204,8 @@ test("the fitting scale makes the typical channel of each type fill its row", ()
   const channels = [["EEG", 2], ["EEG", 2], ["EOG", 1], ["TRIG", 1]].map(([type, scale], row) => ({ row, type, scale }));
   const lines = new Map([[0, line(40)], [1, line(41)], [2, line(300)], [3, line(0)]]);
   assert.deepEqual(autoScales(channels, lines, 30), { EEG: 100, EOG: 500 });
-  assert.deepEqual(autoScales(channels, lines, 3).EEG, 20, "low rows overlap");
+  assert.deepEqual(autoScales(channels, lines, 2).EEG, 20, "low rows overlap");
+  assert.deepEqual(autoScales(channels, lines, 10).EEG, 100, "the rows of a page on a phone do not");
 });
 
 test("CSV has a line for each sample, units, and no formula", () => {

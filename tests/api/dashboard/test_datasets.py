@@ -164,6 +164,37 @@ def test_a_question_that_is_none_is_told(desk: Callable[..., Desk], query: str) 
     assert "Bad Request" in desk().get(f"/dashboard/datasets/{LARGE}?{query}", 400)
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/dashboard?standing=bogus", "There is no standing 'bogus'; it is one of "),
+        ("/dashboard?sort=bogus", "There is no order 'bogus'; it is one of "),
+        ("/dashboard?offset=x", "What the address says of offset is not understood."),
+        ("/dashboard/runs?state=bogus", "There is no end 'bogus'; it is one of "),
+        (f"/dashboard/datasets/{LARGE}?state=bogus", "There is no state 'bogus'; it is one of "),
+    ],
+)
+def test_a_filter_that_is_none_is_one_sentence_with_a_way_back(desk: Callable[..., Desk], path: str, said: str) -> None:
+    page = desk().get(path, 400)
+    assert said in unescape(page)
+    assert f'<a href="{path.partition("?")[0]}">The page without filters</a>' in page
+
+
+def test_callbacks_wait_for_nobody_where_no_address_is_set(desk: Callable[..., Desk], archive: Engine) -> None:
+    with archive.connect() as c:
+        owed = c.scalar(
+            text(
+                "SELECT d.dataset_id FROM callbacks k JOIN datasets d ON d.pk = k.dataset_pk WHERE k.delivered_at IS NULL LIMIT 1"
+            )
+        )
+    nobody, somebody = desk(OPERATOR), desk(OPERATOR, callback_url="http://127.0.0.1:9/told")
+    page = f"/dashboard/datasets/{owed}"
+    assert "no address is set, so nobody waits for them" in nobody.get("/dashboard")
+    assert "nobody is told: no address is set" in nobody.get(page)
+    assert "so nobody waits" not in somebody.get("/dashboard")
+    assert "not delivered; the oldest since" in somebody.get(page)
+
+
 def test_tags_in_names_paths_and_details_are_text_everywhere(desk: Callable[..., Desk]) -> None:
     operator = desk(OPERATOR)
     pages = [
@@ -217,7 +248,12 @@ def test_the_table_is_a_csv_with_the_same_filters_and_without_formulas(
 
 def test_an_action_needs_a_token_that_may_a_form_of_ours_and_a_known_verb(desk: Callable[..., Desk]) -> None:
     operator, reader, anybody = desk(OPERATOR), desk(READER), desk()
-    csrf = operator.csrf()
+
+    def noted() -> int | None:
+        with operator.engine.connect() as c:
+            return c.scalar(text("SELECT count(*) FROM operator_actions"))
+
+    before, csrf = noted(), operator.csrf()
     for verb in ACTIONS:
         where = addresses.dataset_action(LARGE, verb)
         assert anybody.client.post(where, data={"csrf": csrf}).status_code == 401
@@ -233,8 +269,7 @@ def test_an_action_needs_a_token_that_may_a_form_of_ours_and_a_known_verb(desk: 
     for wrong in ({"mode": "x"}, {"code": "'"}, {"visibility": "x"}, {"active": "maybe"}):
         assert operator.act(LARGE, "requeue", csrf=csrf, **wrong).status_code == 400
     assert operator.act(LARGE, "requeue", csrf=csrf, path="no/such").status_code == 404
-    with operator.engine.connect() as c:
-        assert c.scalar(text("SELECT count(*) FROM operator_actions WHERE acted_by = 'ada' AND why IS NULL")) == 0
+    assert noted() == before
 
 
 @pytest.fixture
@@ -326,6 +361,7 @@ def test_each_other_action_is_shown_and_then_done(own: Desk) -> None:
     refused = own.act("xx000001", "trigger", commit="-x")
     assert refused.status_code == 400
     assert "is no name of a commit" in refused.text
+    assert '<a href="/dashboard/datasets/xx000001#actions">Back to xx000001</a>' in refused.text
 
 
 def test_how_many_go_side_by_side_is_no_number_where_no_worker_said_it(own: Desk) -> None:
@@ -355,6 +391,16 @@ def test_a_withdrawal_says_what_goes_and_takes_it_away(own: Desk) -> None:
     assert not (base / "index.json").exists()
     assert not (base / "sub-00" / "a.zarr").exists()
     assert "withdrawn" in own.get("/dashboard/datasets/xx000001")
+    with own.engine.connect() as c:
+        path, zarr = c.execute(text("SELECT path, zarr FROM recordings ORDER BY path LIMIT 1")).one()
+    viewer = addresses.viewer_page("xx000001", zarr)
+    page = own.get(viewer, 404)
+    assert "xx000001 was withdrawn on" in page
+    assert f'href="{addresses.recording_page("xx000001", path)}">What became of the recording' in page
+    own.client.cookies.clear()
+    page = own.get(viewer, 404)
+    assert "xx000001 was withdrawn on" in page
+    assert "What became of the recording" not in page, "its pages are not for everybody any more"
 
 
 def test_the_engine_is_approved_for_all_that_is_stale(own: Desk) -> None:

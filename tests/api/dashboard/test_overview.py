@@ -143,7 +143,6 @@ def test_the_list_is_searched_filtered_sorted_and_paged_by_its_address(visit: Vi
     page.wait_for_url("**search=very+LARGE**")
     assert ids(page) == [LARGE]
     page.get_by_role("link", name=LARGE).focus()
-    assert visit.open("/dashboard?standing=nonsense&sort=nonsense").locator("tbody tr").count() == 50
 
 
 def test_without_scripts_everything_is_there(window: Any) -> None:

@@ -2,8 +2,9 @@
 
 import { niceAtLeast } from "./numbers.js";
 
-// Rows that are lower than this are meant to overlap: a signal of three pixels tells nothing.
-const LOWEST_PX = 15;
+// Rows that are lower than this are meant to overlap: a signal of three pixels tells nothing. A page has none so low unless
+// somebody asks for more rows (SMALLEST_ROW_PX in viewer.js), so nothing opens as one block, on a phone neither.
+const LOWEST_PX = 10;
 
 /**
  * A scale for each type of the channels, from what is drawn: in the typical channel of the type nine tenths of the columns
