@@ -60,8 +60,7 @@ def create_app(target: Target, settings: Settings, engine: Engine | None = None)
     target
         A folder that does not exist yet is 404 throughout until it does.
     engine
-        The state. Without it objects, documents and schemas are served, and everything else is 503 with a sentence, until
-        ``app.state.service.engine`` is set.
+        The state. Without it objects, documents and schemas are served; all else is 503 until ``app.state.service.engine`` is set.
     """
     service = Service(target, settings, engine)
     metrics, origins, site = Metrics(service), Origins(settings), Site(service)
@@ -99,8 +98,7 @@ def create_app(target: Target, settings: Settings, engine: Engine | None = None)
     )
     for routes in questions:
         app.include_router(routes)
-    recipes = recipe_routes(target_place(target))
-    app.include_router(recipes, dependencies=[Depends(_public_only(service))])
+    app.include_router(recipes := recipe_routes(target_place(target)), dependencies=[Depends(_public_only(service))])
     # last, because its last route takes every path
     app.include_router(_object_routes(Gateway(service, origins), others=(*questions, recipes)))
     return app

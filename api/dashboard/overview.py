@@ -97,9 +97,7 @@ def add_overview(routes: APIRouter, site: Site) -> None:
     ) -> Response:
         target, everything = site.service.target.url, reader.is_signed_in
         words = search.replace("\x00", "").strip()
-        check_word("standing", standing, STANDINGS)
-        check_word("order", sort, RANKS)
-        order = sort or "worst"
+        order = _order(standing, sort)
         with site.service.reading() as c:
             now = clock(c)
             found = archive_standing(c, target=target, private_too=everything)
@@ -133,6 +131,13 @@ def add_overview(routes: APIRouter, site: Site) -> None:
             standing_words=STANDING_WORDS,
             rank_words=RANK_WORDS,
         )
+
+
+def _order(standing: str, sort: str) -> str:
+    """The order that is asked for; ApiError when it, or the standing, is none."""
+    check_word("standing", standing, STANDINGS)
+    check_word("order", sort, RANKS)
+    return sort or "worst"
 
 
 def _left(found: ArchiveStanding, recent: Pace) -> TimeLeft | None:
