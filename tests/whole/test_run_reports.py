@@ -56,7 +56,7 @@ def story(servers: Any, prefect_url: str, tmp_path_factory: pytest.TempPathFacto
     root = tmp_path_factory.mktemp("reports")
     server = servers.migrated(18)
     server.create_database("reports", template="migrated")
-    home, dataset = root / "home", root / "xx000044"
+    home, dataset = root / "home", root / "xx004404"
     home.mkdir(mode=0o700)
     dataset.mkdir()
     (dataset / "dataset_description.json").write_text(json.dumps({"Name": f"Faulty {TAG}", "BIDSVersion": "1.10.0"}))
@@ -135,7 +135,7 @@ def test_it_needs_nothing_but_itself(story: Story, require: Callable[[str, str],
         window.on("console", lambda message: trouble.append(message.text))
         window.on("pageerror", lambda error: trouble.append(str(error)))
         window.goto(file.as_uri())
-        assert window.title() == "xx000044, run 1: completed"
+        assert window.title() == "xx004404, run 1: completed"
         assert window.locator("svg.plot").first.is_visible()
         assert window.locator("svg.plot use.pt").count() >= 1
         browser.close()
@@ -149,23 +149,23 @@ def test_no_reader_is_served_it(story: Story) -> None:
     (file,) = story.files
     key = file.relative_to(story.target).as_posix()
     client = TestClient(create_app(FolderTarget(story.target, port=8321), Settings(), None))
-    assert client.get("/xx000044/zarr/index.json").status_code == httpx.codes.OK
+    assert client.get("/xx004404/zarr/index.json").status_code == httpx.codes.OK
     for path in (
         f"/{key}",
-        f"/xx000044/zarr/../../{key}",
-        f"/xx000044/zarr/..%2f..%2f{key}",
-        f"/xx000044/{key}",
+        f"/xx004404/zarr/../../{key}",
+        f"/xx004404/zarr/..%2f..%2f{key}",
+        f"/xx004404/{key}",
         "/_runs/",
         "/_runs",
     ):
         assert client.get(path).status_code == httpx.codes.NOT_FOUND, path
     assert "_runs" not in (story.target / "zarr-catalog.json").read_text()
-    assert "_runs" not in (story.target / "xx000044/zarr/index.json").read_text()
+    assert "_runs" not in (story.target / "xx004404/zarr/index.json").read_text()
 
 
 def test_prefect_shows_the_numbers_and_says_where_it_is(story: Story) -> None:
     (file,) = story.files
-    asked = {"artifacts": {"key": {"any_": ["zarrmill-xx000044"]}}}
+    asked = {"artifacts": {"key": {"any_": ["zarrmill-xx004404"]}}}
     found = httpx.post(f"{story.prefect_url}/artifacts/filter", json=asked).raise_for_status().json()
     (one,) = found
     assert one["type"] == "markdown"
@@ -180,13 +180,13 @@ def test_prefect_shows_the_numbers_and_says_where_it_is(story: Story) -> None:
 def test_it_is_made_again_and_a_run_with_nothing_to_do_leaves_none(story: Story, tmp_path: Path) -> None:
     elsewhere = replace(story.zarrmill, cwd=story.target.parent)
     made = tmp_path / "again.html"
-    told = elsewhere.run("report", "xx000044", "--run", "1", "-o", made, "--json").summary
+    told = elsewhere.run("report", "xx004404", "--run", "1", "-o", made, "--json").summary
     assert (told["run_number"], told["state"], told["size_bytes"]) == (1, "completed", made.stat().st_size)
     assert told["left"]["trouble"] is None
     assert "failed: corrupt_or_truncated" in made.read_text()
-    assert elsewhere.run("report", "xx000044", "--run", "9", code=2).stderr.startswith(
-        "zarrmill: xx000044 has no run 9"
+    assert elsewhere.run("report", "xx004404", "--run", "9", code=2).stderr.startswith(
+        "zarrmill: xx004404 has no run 9"
     )
     before = story.files
-    elsewhere.run("convert", story.target.parent / "xx000044", code=None)
+    elsewhere.run("convert", story.target.parent / "xx004404", code=None)
     assert story.files == before
