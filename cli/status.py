@@ -261,7 +261,7 @@ def status_lines(status: DatasetStatus, *, whole: bool) -> Iterator[str]:
         return
     yield f"  source     {dataset.source}"
     if dataset.published is not None:
-        yield f"  published  {utc_stamp(dataset.published.converted_at)} from commit {dataset.published.source_commit}"
+        yield f"  published  {utc_stamp(dataset.published.converted_at)} from the source in state {dataset.published.source_commit}"
     if status.verdict is not None:
         yield f"  verified   {_verdict(status.verdict)}"
     if dataset.error:

@@ -66,8 +66,8 @@ def note(
 def last_actions(c: Connection, *, subject: str | None = None, limit: int = 50) -> list[Action]:
     """The newest actions, or those on one dataset, newest first."""
     rows = c.execute(
-        text("""
-            SELECT * FROM operator_actions WHERE CAST(:subject AS text) IS NULL OR subject = :subject
+        text(f"""
+            SELECT * FROM operator_actions{" WHERE subject = :subject" if subject is not None else ""}
             ORDER BY pk DESC LIMIT :limit
         """),
         {"subject": subject, "limit": limit},

@@ -141,6 +141,8 @@ class OperatorAction(Base):
     __tablename__ = "operator_actions"
     __table_args__ = (
         Index(None, "acted_at"),
+        # the newest on one dataset
+        Index(None, "subject", "pk"),
         CheckConstraint("verb <> '' AND acted_by <> ''", name="named"),
         CheckConstraint(
             "length(acted_by) <= 200 AND length(why) <= 1000 AND length(subject) <= 250"

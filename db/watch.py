@@ -44,7 +44,10 @@ def moving(c: Connection) -> Moving:
                 WHERE q.state = 'running' OR (q.state = 'waiting' AND d.active
                   AND NOT EXISTS (SELECT FROM pauses p WHERE p.dataset_pk IS NULL OR p.dataset_pk = q.dataset_pk))
             ), moved AS (
-                SELECT GREATEST((SELECT max(GREATEST(started_at, ended_at)) FROM attempts),
+                -- of attempts the newest end, from its index, and the starts of those that have none: at most one a worker's slot
+                SELECT GREATEST((SELECT max(ended_at) FROM attempts),
+                                (SELECT max(a.started_at) FROM recordings r JOIN attempts a ON a.id = r.attempt_id
+                                 WHERE r.attempt_id IS NOT NULL),
                                 (SELECT max(GREATEST(started_at, ended_at)) FROM runs),
                                 (SELECT max(GREATEST(started_at, ended_at)) FROM requests)) AS at
             )

@@ -125,6 +125,8 @@ def _add_events(routes: APIRouter, site: Site, watch: Watch) -> None:
 
         stream: AsyncIterator[str] = watch.events(found, last_id=last_event_id, shown=shown)
         headers = {**secure_headers(), "X-Accel-Buffering": "no"}
+        if request.method == "HEAD":
+            return Response(headers=headers, media_type="text/event-stream")  # nobody would hear the rest
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
 

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, HTTPException
+from fastapi.routing import APIRoute
 from starlette.responses import RedirectResponse, Response
 
 from api.dashboard.actions import add_actions
@@ -32,6 +33,9 @@ def dashboard_routes(site: Site) -> APIRouter:
         add(routes, site)
     add_assets(routes)
     _add_ends(routes)
+    for route in routes.routes:
+        if isinstance(route, APIRoute) and route.methods and "GET" in route.methods:
+            route.methods.add("HEAD")  # the server leaves the body out
     return routes
 
 

@@ -85,10 +85,13 @@ def _differences(story: Story) -> list[tuple[str, str, str]]:
     if before is None:
         return []
     found = []
-    for name in ("zarrmill", "biosigio", "engine", "options", "source_commit"):
+    kept = {name: name for name in ("zarrmill", "biosigio", "engine", "options")} | {
+        "source_commit": "state of the source"
+    }
+    for name, called in kept.items():
         then, now = getattr(before, name), getattr(head, name)
         if then != now:
-            found.append((name.replace("_", " "), str(then or _NOT_KNOWN), str(now or _NOT_KNOWN)))
+            found.append((called, str(then or _NOT_KNOWN), str(now or _NOT_KNOWN)))
     for name in ("discovered", "stores", "failures", "pending"):
         then, now = before.counts.get(name), None if story.numbers is None else getattr(story.numbers, name)
         if then != now and now is not None:

@@ -14,7 +14,7 @@ from hook_receiver import HookReceiver, hook_receiver
 from mail_server import MailServer, mail_server
 from product import ROOT
 from sqlalchemy import Engine, text
-from state_bench import Bench
+from state_bench import Bench, planned
 
 from contract.errors import ZarrmillError
 from db import alarms, outbox, pauses, requests, watch
@@ -93,6 +93,19 @@ def test_silence_is_an_alarm_only_while_work_is_outstanding(bench: Bench) -> Non
     assert look_around(settings, bench.engine) == 1
     bench.start()
     assert look_around(settings, bench.engine) == 0, "a run has begun"
+
+
+def test_a_conversion_that_goes_on_has_moved_when_it_began(bench: Bench) -> None:
+    run = bench.start()
+    bench.apply(run, planned("01"))
+    bench.claim(run, "01")
+    long_ago(bench, 13)
+    assert look_around(told(alarm_stuck_h=12), bench.engine) == 0
+    with bench.begin() as c:
+        c.execute(text("UPDATE attempts SET started_at = started_at - interval '14 hours'"))
+        now = watch.moving(c)
+    assert now.still_h is not None
+    assert now.still_h > 12.9, "nothing else moved since the run began"
 
 
 def test_a_run_that_does_not_move_is_named(bench: Bench) -> None:

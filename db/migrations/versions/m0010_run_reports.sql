@@ -6,6 +6,8 @@ CREATE INDEX ix_runs_started_at ON runs (started_at);
 
 ALTER TABLE attempts ADD COLUMN why TEXT;
 
+CREATE INDEX ix_operator_actions_subject_pk ON operator_actions (subject, pk);
+
 CREATE TABLE run_reports (
     run_id UUID NOT NULL,
     made_at TIMESTAMP WITH TIME ZONE DEFAULT zarrmill_now() NOT NULL,

@@ -11,6 +11,7 @@ import pytest
 from filled_state import Kept, Reported, put
 from large_archive import HOSTILE, LARGE, PRIVATE, TAG, UNTOUCHED
 from looked_at import OPERATOR, PHONE, Visit, check_accessible
+from loopback import ask
 from playwright.sync_api import Page
 from product import ROOT
 from sqlalchemy import Engine, text
@@ -237,3 +238,31 @@ def test_the_pace_counts_what_was_settled_and_nothing_else(engine: Engine) -> No
     assert everybodys.recordings == (0,) * 10 + (2, 0)
     assert everybodys.size_bytes == (0,) * 10 + (2000, 0)
     assert all_of_it.recordings == (0,) * 10 + (3, 0)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "/",
+        "/plots",
+        "/runs",
+        "/sign-in",
+        f"/datasets/{LARGE}",
+        f"/datasets/{LARGE}/runs/1",
+        f"/datasets/{LARGE}/recordings.csv?code=corrupt_or_truncated",
+        "/datasets/xx999999",
+        "/elsewhere",
+    ],
+)
+def test_head_is_answered_as_get_is(site_url: str, path: str) -> None:
+    port = int(site_url.rpartition(":")[2])
+    got, head = (ask(port, f"/dashboard{path}", method=method, Accept="text/html") for method in ("GET", "HEAD"))
+    assert (head.status, head.body) == (got.status, b"")
+    assert head.headers.get("content-type") == got.headers.get("content-type")
+    assert got.body or got.status == 308
+
+
+def test_head_of_what_is_followed_ends_at_once(site_url: str) -> None:
+    answer = ask(int(site_url.rpartition(":")[2]), f"/dashboard/datasets/{LARGE}/events", method="HEAD")
+    assert (answer.status, answer.headers["content-type"].partition(";")[0]) == (200, "text/event-stream")
