@@ -1,45 +1,22 @@
-"""The questions over HTTP: filters against a computation over the same random states, pages, plans at size, statements."""
+"""Questions about datasets and recordings: parts, limits, what is told and what is not."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from filled_state import Kept, Reported, fill, put
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
-from sqlalchemy import Engine, event, text
+from asked_api import CODES, Api, made_database, make_api
+from filled_state import Kept, Reported, fill
+from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
 from api.app import create_app
-from db.catalog import catalog_rows
-from infra.database import engine as make_engine
 from infra.settings import Settings
 from infra.storage.folder import FolderTarget
-
-CODES = ("not_continuous", "corrupt_or_truncated")
-WORDS = ("eeg", "meg", "ieeg")
-
-
-@contextmanager
-def made_database(servers: Any) -> Iterator[Engine]:
-    """An engine on a database of its own."""
-    server = servers.migrated(18)
-    name = f"api_{uuid4().hex[:12]}"
-    server.create_database(name, template="migrated")
-    made = make_engine(server.url(name), pool_size=4)
-    try:
-        yield made
-    finally:
-        made.dispose()
-        server.drop_database(name)
 
 
 @pytest.fixture(scope="module")
@@ -49,194 +26,9 @@ def state(servers: Any) -> Iterator[Engine]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def filtered(servers: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """A database for the filters alone, so that it can be emptied."""
-    with made_database(servers) as made:
-        yield make_api(made, tmp_path_factory.mktemp("filtered"))
-
-
-@dataclass
-class Api:
-    """The application over a target of its own, in a database that others use too."""
-
-    client: TestClient
-    engine: Engine
-    target: FolderTarget
-
-    def put(self, *kept: Kept) -> None:
-        with self.engine.begin() as c:
-            for one in kept:
-                put(c, one, target=self.target.url)
-
-    def get(self, path: str, status: int = 200, **query: Any) -> Any:
-        answer = self.client.get(path, params=query)
-        assert answer.status_code == status, answer.text
-        return answer.json()
-
-    def ids(self, **query: Any) -> list[str]:
-        return [row["dataset_id"] for row in self.get("/datasets", **query)["datasets"]]
-
-
 @pytest.fixture
 def api(state: Engine, tmp_path: Path) -> Api:
     return make_api(state, tmp_path / uuid4().hex)
-
-
-def make_api(engine: Engine, folder: Path) -> Api:
-    target = FolderTarget(folder, port=8321)
-    return Api(TestClient(create_app(target, Settings(), engine)), engine, target)
-
-
-statuses = st.sampled_from([None, "ready", "failed"])
-small = st.integers(0, 2)
-
-
-@st.composite
-def kept(draw: st.DrawFn, number: int) -> Kept:
-    """A dataset in a state that can be."""
-    status = draw(statuses)
-    counts = draw(st.tuples(small, small, small)) if status == "ready" or draw(st.booleans()) else None
-    if status is None:
-        counts = None
-    reported = draw(
-        st.none()
-        | st.builds(
-            Reported,
-            status=st.sampled_from(["pending", "ready", "failed"]),
-            stores=st.none() | small,
-            errors=small,
-            pending=st.none() | small,
-        )
-    )
-    return Kept(
-        number=number,
-        is_ours=reported is None or draw(st.booleans()),
-        name=draw(st.none() | st.sampled_from(["Rest", "The REST of it", "Oddball %_"])),
-        modalities=tuple(sorted(draw(st.sets(st.sampled_from(WORDS))))),
-        tasks=tuple(sorted(draw(st.sets(st.sampled_from(["rest", "oddball"]))))),
-        visibility=draw(st.sampled_from(["public", "public", "private"])),
-        active=draw(st.sampled_from([True, True, False])),
-        status=status,
-        converting=draw(st.booleans()),
-        counts=counts,
-        verdicts=tuple(
-            draw(
-                st.lists(
-                    st.sampled_from(
-                        ["verified", "verified", "failed", "unverifiable", "verified stale", "verified partial"]
-                    ),
-                    max_size=2,
-                )
-            )
-        ),
-        reported=reported,
-        recordings=tuple(
-            draw(
-                st.lists(
-                    st.sampled_from(["served", "pending", *CODES, *(f"served+{code}" for code in CODES)]), max_size=3
-                )
-            )
-        ),
-    )
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A dataset as a person would work it out from what was put there."""
-
-    kept: Kept
-    status: str | None
-    stores: int
-    missing: int
-    verified: bool
-
-    @property
-    def has_zarr(self) -> bool:
-        return self.status == "ready" and self.stores > 0
-
-
-def seen(one: Kept) -> Seen | None:
-    if not one.is_ours:
-        assert one.reported is not None
-        return Seen(one, one.reported.status, one.reported.stores or 0, missing(one.reported), False)
-    if one.visibility != "public" or not one.active:
-        return None
-    verified = one.verdicts[-1:] == ("verified",)
-    theirs = one.reported
-    is_served = theirs is not None and theirs.status == "ready" and bool(theirs.stores)
-    if theirs is not None and (one.status is None or (is_served and one.counts is None)):
-        return Seen(one, theirs.status, theirs.stores or 0, missing(theirs), verified)
-    status = one.status or ("pending" if one.converting else None)
-    stores, failures, pending = one.counts or (0, 0, 0)
-    return Seen(one, status, stores, failures + pending, verified)
-
-
-def missing(reported: Reported) -> int:
-    if reported.status == "pending":
-        return 0
-    return reported.errors + (reported.pending or 0)
-
-
-def names(one: Kept, name: str) -> tuple[str, ...]:
-    return getattr(one, name) if one.is_ours else ()
-
-
-def everything(_one: Seen) -> bool:
-    return True
-
-
-FILTERS: dict[tuple[str, str], Callable[[Seen], bool]] = {
-    ("has_zarr", "1"): lambda one: one.has_zarr,
-    ("has_zarr", "true"): lambda one: one.has_zarr,
-    ("has_zarr", "0"): everything,
-    ("has_zarr", "yes"): everything,
-    ("has_zarr_verified", "1"): lambda one: one.has_zarr and one.verified,
-    ("has_zarr_verified", "false"): everything,
-    ("zarr_status", "none"): lambda one: one.status is None,
-    ("zarr_status", "pending"): lambda one: one.status == "pending",
-    ("zarr_status", "ready"): lambda one: one.status == "ready",
-    ("zarr_status", "failed"): lambda one: one.status == "failed",
-    ("coverage", "complete"): lambda one: one.stores > 0 and one.missing == 0,
-    ("coverage", "partial"): lambda one: one.stores > 0 and one.missing > 0,
-    ("coverage", "none"): lambda one: one.stores == 0,
-    ("modality", "EEG"): lambda one: any("eeg" in word for word in names(one.kept, "modalities")),
-    ("modality", "ieeg"): lambda one: "ieeg" in names(one.kept, "modalities"),
-    ("task", "odd"): lambda one: "oddball" in names(one.kept, "tasks"),
-    ("search", "rest"): lambda one: one.kept.is_ours and "rest" in (one.kept.name or "").lower(),
-    ("search", "%_"): lambda one: one.kept.is_ours and "%_" in (one.kept.name or ""),
-    ("search", "XX000002"): lambda one: one.kept.number == 2,
-    ("code", CODES[0]): lambda one: one.kept.is_ours and CODES[0] in one.kept.recordings,
-    ("code", CODES[1]): lambda one: one.kept.is_ours and CODES[1] in one.kept.recordings,
-}
-
-
-# without Phase.explain, which traces every line of the server
-@settings(max_examples=20, phases=(Phase.generate, Phase.shrink))
-@given(data=st.data())
-def test_filters_agree_with_a_computation_over_the_same_states(filtered: Api, data: st.DataObject) -> None:
-    api = filtered
-    put_there = [data.draw(kept(number)) for number in range(1, data.draw(st.integers(1, 9)) + 1)]
-    with api.engine.begin() as c:
-        c.execute(text("DELETE FROM received"))
-        c.execute(text("DELETE FROM datasets"))
-    api.put(*put_there)
-    visible = [one for one in map(seen, put_there) if one is not None]
-    assert api.ids() == [one.kept.dataset_id for one in visible]
-    for (name, value), fits in FILTERS.items():
-        expected = [one.kept.dataset_id for one in visible if fits(one)]
-        answer = api.get("/datasets", **{name: value, "limit": 3})
-        assert [row["dataset_id"] for row in answer["datasets"]] == expected[:3], (name, value)
-        assert (answer["total_count"], answer["count"]) == (len(expected), len(expected[:3])), (name, value)
-    (first, wanted), (second, also) = data.draw(
-        st.lists(st.sampled_from(list(FILTERS.items())), min_size=2, max_size=2)
-    )
-    if first[0] != second[0]:
-        both = [one.kept.dataset_id for one in visible if wanted(one) and also(one)]
-        assert api.ids(**dict([first, second])) == both
-    with api.engine.connect() as c:
-        catalog = [row.dataset_id for row in catalog_rows(c, target=api.target.url)]
-    assert catalog == api.ids(has_zarr="1"), "the catalog equals the filter"
 
 
 def test_a_page_is_a_part_of_the_whole_and_limits_are_kept(api: Api) -> None:
@@ -346,87 +138,3 @@ def test_without_a_database_objects_are_served_and_questions_are_503(tmp_path: P
         told = client.get(path)
         assert (told.status_code, told.json()["code"]) == (503, "no_database")
         assert "no database" in told.json()["message"]
-
-
-# At size: what each question costs, counted and not timed.
-
-QUESTIONS = (
-    "/datasets",
-    "/datasets?has_zarr=1&has_zarr_verified=1",
-    "/datasets?code=not_continuous&search=data&modality=eeg&coverage=partial&sort=newest",
-    "/datasets/xx000007",
-    "/datasets/xx000007/recordings",
-    "/datasets/xx000007/recordings?state=failed&limit=200",
-    "/datasets/xx000007/recordings?state=pending&after=sub-00050",
-    "/datasets/xx000007/recordings?code=not_continuous",
-    "/datasets/xx000007/recordings/sub-00010_eeg.edf",
-    "/xx000007/zarr/sub-00010_eeg.zarr/zarr.json",
-    "/metrics",
-)
-
-
-@pytest.fixture(scope="module")
-def large(servers: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """200 datasets with 20,000 recordings."""
-    with made_database(servers) as made:
-        folder = tmp_path_factory.mktemp("large")
-        with made.begin() as c:
-            fill(c, datasets=200, each=100, target=FolderTarget(folder, port=8321).url)
-        yield make_api(made, folder)
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_is_one_or_two_statements_that_read_no_table_of_recordings_through(
-    large: Api, question: str
-) -> None:
-    asked: list[tuple[str, Any]] = []
-
-    def note(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
-        asked.append((statement, parameters))
-
-    event.listen(large.engine, "before_cursor_execute", note)
-    try:
-        answer = large.client.get(question)
-    finally:
-        event.remove(large.engine, "before_cursor_execute", note)
-    assert answer.status_code == (404 if "/zarr/" in question else 200), answer.text
-    assert 1 <= len(asked) <= 2, [statement for statement, _ in asked]
-    with large.engine.connect() as c:
-        for statement, parameters in asked:
-            plan = c.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement}", parameters).scalar_one()
-            assert not scans(plan[0]["Plan"]) & {"recordings", "attempts", "stores"}, json.dumps(plan)
-
-
-def scans(node: dict[str, Any]) -> set[str]:
-    """Tables that a plan reads through."""
-    own = {node["Relation Name"]} if node["Node Type"] in ("Seq Scan", "Parallel Seq Scan") else set()
-    return own.union(*(scans(inner) for inner in node.get("Plans", [])))
-
-
-def test_a_table_that_is_read_through_would_be_found(large: Api) -> None:
-    with large.engine.connect() as c:
-        plan = c.exec_driver_sql("EXPLAIN (FORMAT JSON) SELECT count(DISTINCT size_bytes) FROM recordings").scalar_one()
-    assert scans(plan[0]["Plan"]) == {"recordings"}
-
-
-def test_a_store_that_is_not_there_says_why(large: Api) -> None:
-    failed = large.get("/xx000007/zarr/sub-00010_eeg.zarr/eeg_250hz/0/zarr.json", 404)
-    assert (failed["code"], failed["store"]["code"]) == ("store_failed", "not_continuous")
-    assert failed["message"] == failed["store"]["reason"]
-    pending = large.get("/xx000007/zarr/sub-00011_eeg.zarr", 404)
-    assert (pending["code"], pending["store"]["pending_reason"]) == ("store_pending", "not_attempted")
-    for served_or_unknown in (
-        "sub-00012_eeg.zarr/zarr.json",
-        "sub-99999_eeg.zarr/zarr.json",
-        "index.json",
-        "sub-00010_eeg.edf",
-    ):
-        assert "store" not in large.get(f"/xx000007/zarr/{served_or_unknown}", 404)
-
-
-def test_measurements_are_in_the_format_of_prometheus(large: Api) -> None:
-    large.get("/datasets")
-    page = large.client.get("/metrics").text
-    assert 'zarrmill_datasets{status="ready"} 200.0' in page
-    assert 'zarrmill_recordings{list="failures"} 2000.0' in page
-    assert re.search(r'zarrmill_http_requests_total\{method="GET",route="/datasets",status="200"\} \d', page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from corpus_files import meg
+from corpus_meg import meg
 from corpus_row import Expected, Failed, Place, Row, Unseen, edf, plain, signal
 from reference_signal import SourceSignal
 from small_files import brainvision, fif

@@ -6,7 +6,9 @@ import warnings
 from datetime import date, datetime
 
 import numpy as np
-from corpus_files import bv, eeg, meg
+from corpus_brainvision import bv
+from corpus_eeglab import eeg
+from corpus_meg import meg
 from corpus_row import Place, Row, Served, edf, plain, signal, steps
 from reference_signal import SourceSignal
 from small_files import brainvision, eeglab, mefd

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine
-from state_bench import Bench
+from state_bench import Bench, planned
 
+from db.runs import Run
 from infra.database import engine as make_engine
 
 
@@ -32,3 +33,10 @@ def shared_engines(servers: Any) -> Iterator[Callable[[int], Engine]]:
 @pytest.fixture
 def bench(shared_engines: Callable[[int], Engine], postgres_version: int) -> Bench:
     return Bench(shared_engines(postgres_version))
+
+
+@pytest.fixture
+def run(bench: Bench) -> Run:
+    started = bench.start()
+    bench.apply(started, planned("01"), planned("02"))
+    return started

@@ -3,6 +3,7 @@
 ``bench_database``, ``bench_engine``  a migrated database for these tests
 ``small_settings``, ``small_client``  a cluster of one worker with three slots and 1 GiB that knows the format that misbehaves
 ``shop``                              an empty dataset in that database
+``served``                            a folder that serves the scene of the exports
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from uuid import uuid4
 
 import pytest
 from distributed import Client
+from export_scene import put_scene
 from fan_out_bench import MB, Shop, bench_cluster
 from sqlalchemy import Engine
 
 from infra.database import engine as make_engine
 from infra.settings import Settings, load_settings
+from infra.storage.folder import FolderTarget
 
 
 @pytest.fixture(scope="package")
@@ -51,3 +54,10 @@ def small_client(small_settings: Settings, bench_database: str) -> Iterator[Clie
 @pytest.fixture
 def shop(bench_engine: Engine, tmp_path: Path) -> Shop:
     return Shop.open(bench_engine, tmp_path / "dataset")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("exported")
+    put_scene(FolderTarget(root / "served", port=8321), root)
+    return root / "served"

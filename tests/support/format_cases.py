@@ -5,93 +5,15 @@ from __future__ import annotations
 import gzip
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from ctf_files import ORIGIN, continuous_ctf
+from format_case import Case, Put, by_edf, by_mne, copied, made, real
 from format_samples import bdf_bytes
-from reference_signal import SourceSignal, read_edf, read_mne
+from reference_signal import SourceSignal, read_mne
 from small_files import brainvision, edf_bytes, eeglab, eeglab_v73, fif, mefd, tones
 from vneurotk_files import write_vneurotk
-
-from tasks.formats.registry import endings
-
-Put = Callable[[Path, Path], None]
-Read = Callable[[Path, float], SourceSignal]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """One recording.
-
-    ``bids`` is its name; ``source`` where it comes from, for people; ``put`` writes it (and what lies beside it) at a path,
-    given the folder of real recordings; ``read`` gives its channels of one rate, from that path.
-    """
-
-    name: str
-    format: str
-    modality: str
-    bids: str
-    what: str
-    source: str
-    reader: str
-    put: Put
-    read: Read
-
-
-def _copied(*origins: str) -> Put:
-    """Real files; those beside the recording keep its stem and their ending."""
-
-    def put(primary: Path, recordings: Path) -> None:
-        for origin in origins:
-            source = recordings / origin
-            if source.is_dir():
-                shutil.copytree(source, primary)
-            else:
-                shutil.copyfile(source, primary.with_suffix(source.suffix) if origin != origins[0] else primary)
-
-    return put
-
-
-def _edf(primary: Path, rate_hz: float) -> SourceSignal:
-    return read_edf(primary, rate_hz)
-
-
-def _mne(primary: Path, _rate_hz: float) -> SourceSignal:
-    return read_mne(primary)
-
-
-def _real(name: str, format_name: str, modality: str, ending: str, what: str, *origins: str) -> Case:
-    with_pyedflib = format_name in {"edf", "bdf"}
-    return Case(
-        name=name,
-        format=format_name,
-        modality=modality,
-        bids=f"sub-01_task-a_{modality}{ending}",
-        what=what,
-        source=f"`{origins[0]}`",
-        reader="pyEDFlib" if with_pyedflib else "MNE",
-        put=_copied(*origins),
-        read=_edf if with_pyedflib else _mne,
-    )
-
-
-def _made(name: str, ending: str, what: str, put: Put, signal: SourceSignal) -> Case:
-    format_name = endings().files.get(ending) or endings().folders[ending]
-    modality = {"fif": "meg", "mef3": "ieeg"}.get(format_name, "eeg")
-    return Case(
-        name=name,
-        format=format_name,
-        modality=modality,
-        bids=f"sub-01_task-a_{modality}{ending}",
-        what=what,
-        source="written by the test",
-        reader="the numbers written",
-        put=put,
-        read=lambda _path, _rate_hz: signal,
-    )
-
 
 # -- EDF and BDF
 
@@ -129,29 +51,29 @@ def _latin_1(data: bytes) -> bytes:
 
 
 _EDF_CASES = (
-    _real("edf", "edf", "eeg", ".edf", "EDF", "edf/chtypes_edf.edf"),
-    _real("edf-mixed", "edf", "eeg", ".edf", "EDF+, several rates", "edf/test_reduced.edf"),
-    _real("edf-annotations", "edf", "eeg", ".edf", "EDF+ with annotations", "edf/test_utf8_annotations.edf"),
-    _real("edf-emg", "edf", "emg", ".edf", "EDF of EMG", "emg/emg_TwoWristbands/sub-01/emg/sub-01_task-typing_emg.edf"),
-    _made("edf-d", ".edf", "EDF+D without a gap", _discontinuous, _edf_signal()),
-    _made("edf-open", ".edf", "EDF, number of records never written", _edf_file(declared=-1), _edf_signal()),
-    _made(
+    real("edf", "edf", "eeg", ".edf", "EDF", "edf/chtypes_edf.edf"),
+    real("edf-mixed", "edf", "eeg", ".edf", "EDF+, several rates", "edf/test_reduced.edf"),
+    real("edf-annotations", "edf", "eeg", ".edf", "EDF+ with annotations", "edf/test_utf8_annotations.edf"),
+    real("edf-emg", "edf", "emg", ".edf", "EDF of EMG", "emg/emg_TwoWristbands/sub-01/emg/sub-01_task-typing_emg.edf"),
+    made("edf-d", ".edf", "EDF+D without a gap", _discontinuous, _edf_signal()),
+    made("edf-open", ".edf", "EDF, number of records never written", _edf_file(declared=-1), _edf_signal()),
+    made(
         "edf-flat",
         ".edf",
         "EDF, a channel with equal physical limits",
         _edf_file(flat=["B"]),
         _edf_signal(data=np.stack([_CODES[0] * 0.1, _CODES[1] * 0.0])),
     ),
-    _made("edf-nul", ".edf", "EDF padded with NUL", _edf_file(pad=b"\0"), _edf_signal()),
-    _made("edf-repeated", ".edf", "EDF, repeated labels", _edf_file(labels=["A", "A"]), _edf_signal(("A", "A"))),
-    _made(
+    made("edf-nul", ".edf", "EDF padded with NUL", _edf_file(pad=b"\0"), _edf_signal()),
+    made("edf-repeated", ".edf", "EDF, repeated labels", _edf_file(labels=["A", "A"]), _edf_signal(("A", "A"))),
+    made(
         "edf-latin-1",
         ".edf",
         "EDF in Latin-1",
         _edf_file(_latin_1, labels=["Débit", "B"]),
         _edf_signal(("Débit", "B")),
     ),
-    _real("bdf", "bdf", "eeg", ".bdf", "BDF+", "bdf/multiple_annotation_chans.bdf"),
+    real("bdf", "bdf", "eeg", ".bdf", "BDF+", "bdf/multiple_annotation_chans.bdf"),
     Case(
         name="bdf-mixed",
         format="bdf",
@@ -161,7 +83,7 @@ _EDF_CASES = (
         source="written by the test",
         reader="pyEDFlib",
         put=lambda primary, _: primary.write_bytes(bdf_bytes(("A", "B", "C"), (512, 512, 64), 8)) and None,
-        read=_edf,
+        read=by_edf,
     ),
 )
 
@@ -188,7 +110,7 @@ def _brainvision(kind: str, code: str, *, vectorized: bool = False, big_endian: 
 
 
 def _bv(name: str, what: str, put: Put, signal: SourceSignal = _BRAINVISION) -> Case:
-    return _made(f"brainvision-{name}", ".vhdr", f"BrainVision, {what}", put, signal)
+    return made(f"brainvision-{name}", ".vhdr", f"BrainVision, {what}", put, signal)
 
 
 _TEST_CA = tuple(f"brainvision/test_CA_208.{ending}" for ending in ("vhdr", "eeg", "vmrk"))
@@ -196,7 +118,7 @@ _TEST_CA = tuple(f"brainvision/test_CA_208.{ending}" for ending in ("vhdr", "eeg
 
 def _put_renamed(primary: Path, recordings: Path) -> None:
     """As BIDS renames it; its reader outside this project follows the old names inside, so it gets the old files."""
-    _copied(*_TEST_CA)(primary, recordings)
+    copied(*_TEST_CA)(primary, recordings)
     (primary.parent / "classic").mkdir()
     for origin in _TEST_CA:
         shutil.copyfile(recordings / origin, primary.parent / "classic" / Path(origin).name)
@@ -258,7 +180,7 @@ def _put_v73(primary: Path, recordings: Path) -> None:
 
 
 _EEGLAB_CASES = (
-    _real(
+    real(
         "eeglab", "eeglab", "eeg", ".set", "EEGLAB, MATLAB 5 with `.fdt`", "eeglab/test_raw.set", "eeglab/test_raw.fdt"
     ),
     Case(
@@ -272,23 +194,23 @@ _EEGLAB_CASES = (
         put=_put_v73,
         read=_classic_twin,
     ),
-    _made("eeglab-embedded", ".set", "EEGLAB, MATLAB 5, embedded", _set(), _EEGLAB),
-    _made(
+    made("eeglab-embedded", ".set", "EEGLAB, MATLAB 5, embedded", _set(), _EEGLAB),
+    made(
         "eeglab-7.3-embedded",
         ".set",
         "EEGLAB, MATLAB 7.3, embedded",
         lambda primary, _: eeglab_v73(primary, _SINGLE, 500.0) and None,
         _EEGLAB_UNNAMED,
     ),
-    _made(
+    made(
         "eeglab-flat",
         ".set",
         "EEGLAB, fields without a struct",
         _set(compressed=False, nested=False),
         _EEGLAB,
     ),
-    _made("eeglab-renamed", ".set", "EEGLAB, another `.fdt` declared", _set(fdt=True), _EEGLAB),
-    _made("eeglab-case", ".set", "EEGLAB with `.FDT`", _set(fdt=True, spelled=".FDT"), _EEGLAB),
+    made("eeglab-renamed", ".set", "EEGLAB, another `.fdt` declared", _set(fdt=True), _EEGLAB),
+    made("eeglab-case", ".set", "EEGLAB with `.FDT`", _set(fdt=True, spelled=".FDT"), _EEGLAB),
 )
 
 # -- MEG and MEF3
@@ -328,7 +250,7 @@ def _ctf_under_its_name(primary: Path, _rate_hz: float) -> SourceSignal:
 _INTEGERS = np.round(tones(2, 2560, 256.0) * 10)
 
 _OTHER_CASES = (
-    _real("fif", "fif", "meg", ".fif", "FIF", "fif/mgh70_raw.fif"),
+    real("fif", "fif", "meg", ".fif", "FIF", "fif/mgh70_raw.fif"),
     Case(
         name="fif-split",
         format="fif",
@@ -338,7 +260,7 @@ _OTHER_CASES = (
         source="written by the test",
         reader="MNE",
         put=_split,
-        read=_mne,
+        read=by_mne,
     ),
     Case(
         name="fif-gz",
@@ -349,7 +271,7 @@ _OTHER_CASES = (
         source="`fif/mgh70_raw.fif`, compressed",
         reader="MNE",
         put=_compressed,
-        read=_mne,
+        read=by_mne,
     ),
     Case(
         name="ctf",
@@ -360,7 +282,7 @@ _OTHER_CASES = (
         source=f"`{ORIGIN}`, its clock made to go on",
         reader="MNE",
         put=lambda primary, recordings: continuous_ctf(recordings, primary) and None,
-        read=_mne,
+        read=by_mne,
     ),
     Case(
         name="ctf-renamed",
@@ -373,8 +295,8 @@ _OTHER_CASES = (
         put=_renamed_ctf,
         read=_ctf_under_its_name,
     ),
-    _real("kit-con", "kit", "meg", ".con", "KIT", "kit/MQKIT_125_2sec.con"),
-    _real("kit-sqd", "kit", "meg", ".sqd", "KIT `.sqd`", "kit/MQKIT_125_2sec.con"),
+    real("kit-con", "kit", "meg", ".con", "KIT", "kit/MQKIT_125_2sec.con"),
+    real("kit-sqd", "kit", "meg", ".sqd", "KIT `.sqd`", "kit/MQKIT_125_2sec.con"),
     Case(
         name="kit-kdf",
         format="kit",
@@ -383,11 +305,11 @@ _OTHER_CASES = (
         what="KIT `.kdf`",
         source="`kit/MQKIT_125_2sec.con`",
         reader="MNE",
-        put=_copied("kit/MQKIT_125_2sec.con"),
+        put=copied("kit/MQKIT_125_2sec.con"),
         read=_kit_as_con,
     ),
-    _real("bti", "bti", "meg", "", "4D/BTi", "bti/4Dsim"),
-    _made(
+    real("bti", "bti", "meg", "", "4D/BTi", "bti/4Dsim"),
+    made(
         "mef3",
         ".mefd",
         "MEF3",
@@ -411,7 +333,7 @@ def _vneurotk(name: str, what: str, data: np.ndarray, *, units: bool = False, **
     labels = tuple(f"E{row + 1}" for row in range(len(data)))
     unit = "V" if units else "n/a"
     signal = SourceSignal(labels, 1000.0, data.astype(np.float64), (unit,) * len(data))
-    return _made(f"vneurotk-{name}", ".h5", f"VneuroTK, {what}", put, signal)
+    return made(f"vneurotk-{name}", ".h5", f"VneuroTK, {what}", put, signal)
 
 
 _VNEUROTK_CASES = (

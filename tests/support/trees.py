@@ -17,6 +17,10 @@ def found(*paths: str) -> Discovery:
     return discover(tree_of(*paths))
 
 
+def paths(*tree: str) -> list[str]:
+    return [recording.path for recording in found(*tree).recordings]
+
+
 def only(*paths: str) -> DiscoveredRecording:
     """The one recording of a tree."""
     (recording,) = found(*paths).recordings

@@ -30,6 +30,7 @@ from typing import Any, NoReturn
 
 import pytest
 import uvicorn
+from desk import Desk
 from large_archive import build
 from looked_at import OPERATOR, READER, Visit, launch, picture, visiting
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -161,3 +162,8 @@ def snap(request: pytest.FixtureRequest) -> Callable[..., None]:
         picture(page, name, wanted=wanted, whole=whole)
 
     return take
+
+
+@pytest.fixture
+def desk(archive: Engine, served_folder: Path) -> Callable[..., Desk]:
+    return lambda token=None, **settings: Desk(archive, served_folder, token, **settings)
