@@ -5,11 +5,12 @@ Fixtures
 archive       the engine of a database with ``large_archive.build`` in it; made once, shared: tests that change it make their own
 site_url      the address of a server over it, with the tokens ``looked_at.OPERATOR`` and ``READER``
 serve         the function that serves another engine or other settings until the test ends: ``serve(engine, **settings) -> url``
-serve_module  the same for a module, ``serve_module(engine, folder, **settings) -> url``
 browser       chromium, once a module
 visit         a fresh light window at ``site_url`` in which nothing may go wrong (``looked_at.Visit``)
 window        the function that makes others: ``with window(color_scheme="dark", viewport=PHONE) as visit``
 axe           the script of axe-core, for ``check_accessible(page, axe)``
+desk          the function that makes a browser's worth of requests: ``desk(token) -> Desk``
+looked        the dataset of the viewer, converted and served; with ``--write-pictures`` one recording has its forty minutes
 snap          ``snap(page, "overview-light", whole=False)`` keeps a picture when pytest has ``--write-pictures``
 """
 
@@ -30,12 +31,16 @@ from typing import Any, NoReturn
 
 import pytest
 import uvicorn
+from command import Zarrmill
 from desk import Desk
 from large_archive import build
 from looked_at import OPERATOR, READER, Visit, launch, picture, visiting
 from playwright.sync_api import Browser, Page, sync_playwright
 from product import ROOT
+from served_dataset import Served
 from sqlalchemy import Engine
+from viewer_dataset import write_viewer_dataset
+from viewer_looks import DATASET, LONG_TEST_S, Looked
 
 from api.app import create_app
 from infra.database import engine as make_engine
@@ -91,17 +96,6 @@ def site_url(archive: Engine, served_folder: Path) -> Iterator[str]:
 def serve(served_folder: Path, request: pytest.FixtureRequest) -> Callable[..., str]:
     def start(engine: Engine | None, folder: Path | None = None, **settings: Any) -> str:
         running = serving(engine, folder or served_folder, **settings)
-        url = running.__enter__()
-        request.addfinalizer(partial(running.__exit__, None, None, None))
-        return url
-
-    return start
-
-
-@pytest.fixture(scope="module")
-def serve_module(request: pytest.FixtureRequest) -> Callable[..., str]:
-    def start(engine: Engine | None, folder: Path, **settings: Any) -> str:
-        running = serving(engine, folder, **settings)
         url = running.__enter__()
         request.addfinalizer(partial(running.__exit__, None, None, None))
         return url
@@ -167,3 +161,24 @@ def snap(request: pytest.FixtureRequest) -> Callable[..., None]:
 @pytest.fixture
 def desk(archive: Engine, served_folder: Path) -> Callable[..., Desk]:
     return lambda token=None, **settings: Desk(archive, served_folder, token, **settings)
+
+
+@pytest.fixture(scope="session")
+def looked(
+    servers: Any,
+    prefect_url: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[Looked]:
+    root = tmp_path_factory.mktemp("looked")
+    (root / "home").mkdir(mode=0o700)
+    postgres = servers.migrated(18)
+    postgres.create_database("looked", template="migrated")
+    settings = {"ZARRMILL_DATABASE_URL": postgres.url("looked"), "PREFECT_API_URL": prefect_url}
+    seconds = 2400 if request.config.getoption("--write-pictures") else LONG_TEST_S
+    write_viewer_dataset(root / DATASET, long_s=seconds)
+    Zarrmill(root / "home", root, settings).run("convert", root / DATASET, "--to", root / "served")
+    engine = make_engine(postgres.url("looked"), pool_size=4)
+    with serving(engine, root / "served") as url:
+        yield Looked(Served(root / "served", DATASET), url)
+    engine.dispose()

@@ -6,95 +6,16 @@ import csv
 import io
 import json
 import re
-import shutil
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import zarr
-from command import Zarrmill
-from looked_at import PHONE, Visit, check_accessible
-from looked_store import Drawn, write_long_store
-from playwright.sync_api import Page
-from served_dataset import Served
-from viewer_dataset import BROKEN, HOSTILE, LONG, LONG_CHANNELS, MIXED, write_viewer_dataset
-
-from infra.database import engine as make_engine
-
-DATASET = "xx000008"
-LONG_TEST_S = 60
-Window = Callable[..., AbstractContextManager[Visit]]
-
-
-@dataclass(frozen=True)
-class Looked:
-    """The dataset, converted, and a server over it with its state."""
-
-    served: Served
-    url: str
-
-    def page(self, path: str) -> str:
-        return f"/dashboard/datasets/{DATASET}/view/{path.rsplit('.', 1)[0]}.zarr"
-
-
-@pytest.fixture(scope="module")
-def looked(
-    servers: Any,
-    prefect_url: str,
-    serve_module: Callable[..., str],
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[Looked]:
-    root = tmp_path_factory.mktemp("looked")
-    (root / "home").mkdir(mode=0o700)
-    postgres = servers.migrated(18)
-    postgres.create_database("looked", template="migrated")
-    settings = {"ZARRMILL_DATABASE_URL": postgres.url("looked"), "PREFECT_API_URL": prefect_url}
-    seconds = 2400 if request.config.getoption("--write-pictures") else LONG_TEST_S
-    write_viewer_dataset(root / DATASET, long_s=seconds)
-    Zarrmill(root / "home", root, settings).run("convert", root / DATASET, "--to", root / "served")
-    engine = make_engine(postgres.url("looked"), pool_size=4)
-    yield Looked(Served(root / "served", DATASET), serve_module(engine, root / "served"))
-    engine.dispose()
-
-
-def opened(visit: Visit, path: str, view: str = "") -> Page:
-    """The viewer on a store, when everything that its window needs is drawn."""
-    visit.page.goto("about:blank")  # another view of the same store would be no new page
-    page = visit.open(path + view)
-    return whole(page)
-
-
-def whole(page: Page) -> Page:
-    page.wait_for_selector("#viewer[data-state=whole]")
-    # a frame may be due that the state does not tell yet
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    page.wait_for_selector("#viewer[data-state=whole]")
-    return page
-
-
-def until(page: Page, expression: str) -> None:
-    """Wait until an expression is true (``wait_for_function`` evaluates texts in the page, whose policy forbids it)."""
-    deadline = time.monotonic() + 60
-    while not page.evaluate(expression):
-        assert time.monotonic() < deadline, expression
-        page.wait_for_timeout(50)
-
-
-def reading(page: Page, row: int) -> Drawn:
-    return Drawn(page.evaluate("(row) => document.getElementById('viewer').viewer.plot.reading(row)", row))
-
-
-def state(page: Page) -> dict[str, Any]:
-    found: dict[str, Any] = page.evaluate("document.getElementById('viewer').viewer.state")
-    return found
+from looked_at import PHONE, check_accessible
+from viewer_dataset import HOSTILE, LONG, LONG_CHANNELS, MIXED
+from viewer_looks import DATASET, LONG_TEST_S, Looked, Window, opened, reading, state, until, whole
 
 
 def test_what_is_drawn_is_what_is_stored_at_every_level(looked: Looked, window: Window) -> None:
@@ -349,123 +270,6 @@ def test_it_is_accessible_in_both_lights_and_on_a_phone(
     assert len(grounds) == 2
 
 
-def test_a_recording_without_a_store_says_why(looked: Looked, window: Window) -> None:
-    with window(looked.url) as visit:
-        answer = visit.page.goto(looked.url + looked.page(BROKEN))
-        assert answer is not None
-        assert answer.status == 404
-        visit.page.get_by_text("The data file of this recording is truncated or corrupt.").wait_for()
-        visit.page.get_by_role("link", name="What became of the recording").wait_for()
-        visit.complaints.clear()  # the browser notes every 404
-    told = _answer(f"{looked.url}{looked.page(BROKEN)}/opening.json")
-    assert (told[0], told[1]["code"], told[1]["store"]["state"]) == (404, "store_failed", "failed")
-
-
-def test_what_is_private_or_nowhere_has_no_viewer(site_url: str, looked: Looked) -> None:
-    for url in (
-        f"{site_url}/dashboard/datasets/xx000005/view/sub-01/eeg/sub-01_task-rest_eeg.zarr/opening.json",
-        f"{looked.url}/dashboard/datasets/{DATASET}/view/sub-09/eeg/none.zarr/opening.json",
-        f"{looked.url}/dashboard/datasets/{DATASET}/view/sub-01/eeg/..%2f..%2fx.zarr/opening.json",
-        f"{looked.url}/dashboard/datasets/{DATASET}/view/index.json/opening.json",
-        f"{looked.url}/dashboard/datasets/nothing/view/a.zarr/opening.json",
-    ):
-        assert _answer(url)[0] == 404, url
-
-
-@pytest.mark.parametrize("width", [1280, 2560])
-def test_forty_minutes_of_129_channels_cost_five_requests_at_most(
-    width: int, serve: Callable[..., str], window: Window, tmp_path: Path
-) -> None:
-    store = tmp_path / "served" / DATASET / "zarr" / "sub-01" / "eeg" / "sub-01_eeg.zarr"
-    write_long_store(store)
-    url = serve(None, tmp_path / "served")
-    asked = []
-    with window(url, viewport={"width": width, "height": 1000}) as visit:
-        visit.page.on("request", lambda request: asked.append(f"{request.method} {request.url.removeprefix(url)}"))
-        page = opened(visit, f"/dashboard/datasets/{DATASET}/view/sub-01/eeg/sub-01_eeg.zarr", "#n=0")
-        page.wait_for_timeout(600)  # whatever is read ahead would be asked for by now
-        for row in (0, 64, 128):
-            reading(page, row).check(store, row)
-        about = page.locator(".channel-list li").all_inner_texts()
-        assert about[7].split() == ["E8", "EEG", "·", "µV", "not", "for", "inference:", "12", "samples", "filled"]
-        assert about[128].split() == ["E129", "MISC", "·", "no", "unit"]
-    own = [one for one in asked if "/dashboard/static/" not in one and "about:blank" not in one]
-    assert 3 <= len(own) <= 5, own  # the page itself is one of them
-
-
-def test_a_store_that_is_replaced_while_it_is_looked_at_is_read_anew_and_never_mixed(
-    looked: Looked, serve: Callable[..., str], window: Window, tmp_path: Path
-) -> None:
-    served, store, other = _copy(looked, tmp_path)
-    with window(serve(None, served)) as visit:
-        page = opened(visit, looked.page(MIXED), "#t=0&w=50")
-        reading(page, 0).check(store, 0)
-        gone = store.with_name("old")
-        store.rename(gone)
-        other.rename(store)
-        page.locator(".plot").press("i")
-        for _ in range(3):
-            page.keyboard.press("i")
-        page.get_by_role("alert").get_by_text(
-            "The store was replaced while you looked. This is the new one."
-        ).wait_for()
-        whole(page)
-        assert state(page)["spanS"] < 10, "it is still looked at where it was"
-        drawn = reading(page, 0)
-        drawn.check(store, 0)
-        with pytest.raises(AssertionError):
-            drawn.check(gone, 0)
-
-
-def test_a_store_that_is_withdrawn_or_on_its_way_is_said_to_be(
-    looked: Looked, serve: Callable[..., str], window: Window, tmp_path: Path
-) -> None:
-    served, store, _ = _copy(looked, tmp_path)
-    with window(serve(None, served)) as visit:
-        page = opened(visit, looked.page(MIXED), "#t=0&w=50")
-        root = store / "zarr.json"
-        kept = root.read_bytes()
-        root.unlink()  # as a bucket looks while a store is replaced
-        page.locator(".plot").press("i")
-        for _ in range(3):
-            page.keyboard.press("i")
-        page.get_by_role("alert").get_by_text("was replaced").wait_for()
-        root.write_bytes(kept)
-        page.get_by_role("alert").get_by_text("This is the new one.").wait_for()
-        reading(whole(page), 0).check(store, 0)
-        root.unlink()
-        page.get_by_label("Group").select_option("eeg_50hz")  # of which nothing was read before
-        page.get_by_text("What was shown here is not served any more.").wait_for()
-        visit.complaints.clear()  # the browser notes every 404
-
-
-def _copy(looked: Looked, folder: Path) -> tuple[Path, Path, Path]:
-    """A target with the store, its place, and another version of it with other values and scales."""
-    served = folder / "served"
-    place = served / looked.served.store(MIXED).relative_to(looked.served.target)
-    other = folder / "other.zarr"
-    for target in (place, other):
-        shutil.copytree(looked.served.store(MIXED), target)
-    changed = zarr.open_group(other, mode="r+")
-    changed.attrs["publish_id"] = "another"
-    for name in changed.attrs["channel_groups"]:
-        group = changed[name]
-        group["0"].attrs["scale"] = [2 * one for one in group["0"].attrs["scale"]]
-        group.attrs["channels"] = [{**one, "scale": 2 * one["scale"]} for one in group.attrs["channels"]]
-        group["0"][:] = group["0"][:] // 3
-        for level in group.attrs["view_levels"]:
-            group[f"view/{level}"][:] = group[f"view/{level}"][:] // 3
-    return served, place, other
-
-
 def _events_of(looked: Looked) -> list[str]:
     source = looked.served.target.parent / DATASET / LONG.replace("_eeg.edf", "_events.tsv")
     return source.read_text(encoding="utf-8").splitlines()[1:]
-
-
-def _answer(url: str) -> tuple[int, Any]:
-    try:
-        with urllib.request.urlopen(url, timeout=60) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)

@@ -19,6 +19,7 @@ import { describeWindow, valuesAsCsv } from "./view/words.js";
 
 const REOPEN_WAITS_S = [0.1, 0.3, 1, 2, 4];
 const SETTLES_MS = 350;
+const LOOKS_AGAIN_MS = 60_000;
 const SMALLEST_ROW_PX = 10;
 const COMFORTABLE_ROW_PX = 13;
 
@@ -69,6 +70,7 @@ class Viewer {
   /** Show an opened store in a state, as far as the store has what it names. */
   use(store, state) {
     this.store = store;
+    this.plot.element.classList.remove("is-stale");
     this.group = store.group(state.groupName);
     const { durationS, rateHz } = this.group;
     const isOther = state.groupName !== undefined && state.groupName !== this.group.name;
@@ -98,6 +100,7 @@ class Viewer {
   /** The store is another one now: read it again, and go on where we were. */
   async reopen() {
     this.controls.trouble("The store was replaced while it was read. Reading the new one…", null);
+    let trouble;
     for (const waitS of REOPEN_WAITS_S) {
       await new Promise((resolve) => setTimeout(resolve, waitS * 1000));
       try {
@@ -107,11 +110,18 @@ class Viewer {
         this.controls.notice("The store was replaced while you looked. This is the new one.");
         return;
       } catch (error) {
+        trouble = error;
         this.controls.trouble(`The store was replaced or withdrawn while it was read. ${error.message}`, null);
       }
     }
-    this.controls.trouble("What was shown here is not served any more.", () => this.start());
+    this.stop(trouble.isFinal ? "What was shown here is not served any more." : "What was shown here was replaced, and the new one cannot be read.", trouble);
+  }
+
+  /** Show nothing more of a store that is not there: what is kept of it stays on the page as it was drawn last, pale. */
+  stop(sentence, trouble) {
+    this.store = undefined;
     this.plot.element.classList.add("is-stale");
+    this.controls.trouble(`${sentence} ${trouble.message}`, () => this.start());
   }
 
   // ---- what is looked at ----
@@ -139,6 +149,7 @@ class Viewer {
   }
 
   set(change) {
+    if (!this.store) return;
     if ("perPage" in change || "rows" in change) this.autos = {}; // rows of another height
     Object.assign(this.state, change);
     this.state.top = Math.max(0, Math.min(this.state.top, this.chosen.length - this.perPage));
@@ -204,6 +215,7 @@ class Viewer {
   }
 
   switchGroup(name) {
+    if (!this.store) return;
     const { startS, spanS, clock, keepsOffset, hidesEvents } = this.state;
     this.use(this.store, { groupName: name, startS, spanS, clock, keepsOffset, hidesEvents });
   }
@@ -290,7 +302,7 @@ class Viewer {
     if (!this.store || this.frame) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = undefined;
-      this.draw();
+      if (this.store) this.draw();
     });
   }
 
@@ -326,6 +338,7 @@ class Viewer {
 
   /** The window has stood still for a moment: keep it in the address, and say it in words. */
   settled() {
+    if (!this.store) return;
     const scales = this.state.scales;
     history.replaceState(history.state, "", formatState({ ...this.state, scales }));
     const { level } = this.plot.plan({ group: this.group, ...this.state });
@@ -364,6 +377,10 @@ class Viewer {
     };
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
     new MutationObserver(recolour).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    // a view that is looked at for long reads nothing, and would not notice
+    const look = () => document.visibilityState === "visible" && this.chunks.look();
+    document.addEventListener("visibilitychange", look);
+    setInterval(look, LOOKS_AGAIN_MS);
     window.addEventListener("hashchange", () => this.store && this.use(this.store, parseState(location.hash)));
   }
 }

@@ -136,6 +136,18 @@ export class Chunks {
     this.pump();
   }
 
+  /** See whether the store is still the one that was opened, though nothing has to be read of it. */
+  async look() {
+    const { store } = this;
+    if (!store || this.checking || this.pauses) return;
+    try {
+      await store.check();
+    } catch (error) {
+      // a server that does not answer is said when something is wanted of it
+      if (this.store === store && error instanceof Replaced) await this.failed(store, error);
+    }
+  }
+
   drop() {
     const live = new Set(this.wanted.map(({ key }) => key));
     for (const [key, piece] of this.kept) {

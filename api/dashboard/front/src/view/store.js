@@ -30,7 +30,7 @@ export async function openStore(openingUrl, signal) {
   if (answer.ok) return new OpenStore(await answer.json());
   const body = await answer.json().catch(() => ({}));
   const said = body.message && body.message !== "Not found" ? body.message : undefined;
-  if (answer.status === 404) {
+  if (isGone(answer)) {
     const gone = said ?? "There is no such store: the recording was never converted, or what was served of it was withdrawn.";
     throw new Trouble(gone, { isFinal: true });
   }
@@ -45,6 +45,8 @@ async function ask(url, options) {
     throw new Trouble("The server cannot be reached.");
   }
 }
+
+const isGone = ({ status }) => status === 404 || status === 410;
 
 function retryAfter(answer) {
   const seconds = Number(answer.headers.get("Retry-After"));
@@ -103,7 +105,7 @@ export class OpenStore {
   /** Throw Replaced unless the store still is the one that was opened. */
   async check(signal) {
     const answer = await ask(this.rootUrl, { method: "HEAD", cache: "no-store", signal });
-    if (answer.status === 404) throw new Replaced();
+    if (isGone(answer)) throw new Replaced();
     if (!answer.ok) throw new Trouble(`The server answered ${answer.status}.`, { retryAfterS: retryAfter(answer) });
     if (answer.headers.get("ETag") !== this.version) throw new Replaced();
   }
