@@ -147,7 +147,7 @@ class PlainProgress:
             case StageChanged():
                 return [event.stage]
             case RecordingStarted() if small:
-                return [f"started  {event.path} ({format_bytes(event.bytes)})"]
+                return [f"handed   {event.path} ({format_bytes(event.bytes)}) to a worker"]
             case RecordingEnded():
                 shown = small or outcome_of(event.report) != "done"
                 return ([ending(event.report, stopped=self._stopped())] if shown else []) + self._count(small=small)
@@ -215,7 +215,7 @@ class LiveProgress:
             tally, running = self._tally, self._tally.largest_running_first()
             head = Text.assemble((tally.dataset_id or "zarrmill", "bold"), f"  {tally.stage}")
             more = len(running) - _RUNNING_SHOWN
-            rest = [Text(f"… and {more:,} more running", "dim")] if more > 0 else []
+            rest = [Text(f"… and {more:,} more with workers", "dim")] if more > 0 else []
             return Group(head, _bars(tally), _largest(tally, running[:_RUNNING_SHOWN]), *rest)
 
 
@@ -249,7 +249,7 @@ def _bars(tally: Tally) -> Table:
 
 
 def _largest(tally: Tally, running: list[Running]) -> Table:
-    """The largest recordings under way, with how long they have been."""
+    """The largest recordings that workers have, with for how long: a while in line for a slot is part of it."""
     from rich.table import Table
     from rich.text import Text
 

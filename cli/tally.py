@@ -29,7 +29,7 @@ def outcome_of(report: AttemptReport) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A recording that is being converted; ``since_s`` on the tally's clock."""
+    """A recording that a worker was handed: it converts, or waits there for a slot. ``since_s`` on the tally's clock."""
 
     path: str
     size_bytes: int
@@ -80,11 +80,11 @@ class Tally:
         return len(self._outcomes)
 
     def largest_running_first(self) -> list[Running]:
-        """What is being converted now, largest first."""
+        """What workers have now, largest first."""
         return sorted(self._running.values(), key=lambda each: (-each.size_bytes, each.path))
 
     def seconds_running(self, running: Running) -> float:
-        """How long one recording has been under way."""
+        """How long its worker has had one recording."""
         return self._clock() - running.since_s
 
     def eta_s(self) -> float | None:

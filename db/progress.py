@@ -1,4 +1,4 @@
-"""How far the run of a dataset is at this moment, and what converts now."""
+"""How far the run of a dataset is at this moment, and what workers have of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Progress:
     waiting, running
         Requests for a conversion of it.
     at_work
-        Recordings that convert now, served ones too.
+        Recordings that a worker was given, served ones too: some may wait there for a slot.
     due
         Recordings that convert or may be begun now, served ones too.
     made, ended
@@ -104,7 +104,7 @@ def progress(c: Connection, *, dataset_pk: int) -> Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtWork:
-    """A recording that converts now: where, since when, and what it may use."""
+    """A recording that a worker was given: which, since when, and what it may use."""
 
     path: str
     size_bytes: int
@@ -115,7 +115,7 @@ class AtWork:
 
 
 def at_work(c: Connection, *, dataset_pk: int, limit: int = 20) -> list[AtWork]:
-    """What converts now, the longest first."""
+    """What workers have, the longest first."""
     rows = c.execute(
         text("""
             SELECT r.path, r.size_bytes, a.worker, a.started_at, a.projected_bytes, a.permitted_bytes

@@ -185,7 +185,7 @@ class StageChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingStarted:
-    """One recording was handed to a worker. ``bytes`` is its size at the source."""
+    """One recording was handed to a worker, where it may wait in line for a slot. ``bytes`` is its size at the source."""
 
     path: str
     bytes: int

@@ -205,6 +205,6 @@ def _legend(census: Census) -> tuple[tuple[str, int, str, str | None], ...]:
         ("served", census.stores - verified - bad, "served, not verified", "served"),
         ("mismatched", bad, "served, and other than the source", "mismatched"),
         ("failed", census.failures, "failed", "failed"),
-        ("converting", census.converting, "converting now", "converting"),
+        ("converting", census.converting, "with workers", "converting"),
         ("pending", census.pending - census.converting, "pending", "pending"),
     )

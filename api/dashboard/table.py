@@ -27,7 +27,7 @@ STATE_WORDS: Final[Mapping[str, str]] = {
     "served": "served",
     "failed": "failed",
     "pending": "pending",
-    "converting": "converting now",
+    "converting": "with a worker",
     "again": "served, and due again",
     "refused": "served, and failed since",
     "verified": "served and verified",

@@ -142,6 +142,7 @@ def test_plain_lines_tell_a_small_run_recording_by_recording() -> None:
             progress.show(event)
     lines = out.getvalue().splitlines()
     assert "xx000001: run 3, 6 recordings discovered, 4 to convert (100MiB)" in lines
+    assert "handed   a.edf (10MiB) to a worker" in lines, "it may wait there for a slot"
     assert "done     a.edf in 3.5 s, 123MiB of memory" in lines
     failed = next(line for line in lines if line.startswith("failed"))
     assert failed.startswith("failed   c.set: not_continuous. This file holds epochs")
@@ -239,7 +240,7 @@ def test_the_live_display_survives_markup_in_names_and_ends_without_a_trace() ->
         with console.capture() as captured:
             console.print(progress.render())
     assert "sub-[red]0[/red].edf" in captured.get()
-    assert "… and 3 more running" in captured.get()
+    assert "… and 3 more with workers" in captured.get()
 
 
 def summary(**changes: object) -> RunSummary:

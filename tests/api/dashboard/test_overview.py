@@ -46,7 +46,7 @@ def test_every_number_is_what_counting_gives(archive: Engine, visit: Visit) -> N
             """)
         ).one()
     assert tile(page, "Recordings converted") == f"{row.served:,} of {row.discovered:,}"
-    assert tile(page, "Converting now") == f"{row.converting:,}"
+    assert tile(page, "With workers") == f"{row.converting:,}"
     assert f"for {row.due:,} recordings" in page.locator(".tile", has_text="Time left").inner_text()
     assert f"of {row.datasets}" in page.locator(".tile", has_text="Datasets fully converted").inner_text()
     assert tile(page, "Callbacks undelivered") == "2"
