@@ -23,6 +23,7 @@ __all__ = [
     "attempts_of",
     "find_recording",
     "may_be_read",
+    "recording_columns",
     "recording_page",
     "store_state",
 ]
@@ -38,10 +39,18 @@ STATES: Final[Mapping[str, str]] = {
 """SQL over discovered ``recordings r`` by the public name of a state; each recording is in exactly one."""
 
 _STATE = f"CASE WHEN {SERVED} THEN 'served' ELSE r.due END"
-_COLUMNS = f"""
-    r.pk, r.path, r.zarr, r.format, r.modality, r.size_bytes, {_STATE} AS state, r.due, r.why, r.reason, r.code, r.detail,
-    r.attempts, r.last_error, r.last_attempt_at, r.next_attempt_at
-"""
+
+
+def recording_columns(*, state: str, shorten: str = "{}") -> str:
+    """What ``PublicRecording`` is made of, in SQL over ``recordings r``: how ``state`` is told, and what is done to long texts."""
+    detail, error = shorten.format("r.detail"), shorten.format("r.last_error")
+    return f"""
+        r.pk, r.path, r.zarr, r.format, r.modality, r.size_bytes, {state} AS state, r.due, r.why, r.reason, r.code,
+        {detail} AS detail, r.attempts, {error} AS last_error, r.last_attempt_at, r.next_attempt_at
+    """
+
+
+_COLUMNS = recording_columns(state=_STATE)
 _KNOWN = """
     WITH known AS MATERIALIZED (
         SELECT d.pk AS dataset_pk FROM datasets d

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import text
 
 from db.coverage import SERVED
-from db.public_recordings import STATES
+from db.public_recordings import STATES, PublicRecording, recording_columns
 from db.store_verdicts import STANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -82,25 +81,9 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableRow:
-    """One recording. ``state`` is served, failed, pending, converting or gone; ``judged`` is about the store as it is now."""
+class TableRow(PublicRecording):
+    """One recording, whose ``state`` may also be gone; ``judged`` is about the store as it is now. Texts are cut short."""
 
-    pk: int
-    path: str
-    zarr: str
-    format: str
-    modality: str | None
-    size_bytes: int
-    state: str
-    due: str
-    why: str | None
-    reason: str | None
-    code: str | None
-    detail: str | None
-    attempts: int
-    last_error: str | None
-    last_attempt_at: datetime | None
-    next_attempt_at: datetime | None
     judged: str | None
     key: TableKey
 
@@ -119,10 +102,7 @@ class TablePage:
         return self.skipped + len(self.rows) < self.total
 
 
-_COLUMNS = f"""
-    r.pk, r.path, r.zarr, r.format, r.modality, r.size_bytes, {_STATE} AS state, r.due, r.why, r.reason, r.code, left(r.detail, 300) AS detail,
-    r.attempts, left(r.last_error, 300) AS last_error, r.last_attempt_at, r.next_attempt_at
-"""
+_COLUMNS = recording_columns(state=_STATE, shorten="left({}, 300)")
 _JUDGED = f"""
     (SELECT o.status FROM store_verdicts o JOIN stores s ON s.recording_pk = o.recording_pk
      WHERE o.recording_pk = r.pk AND {STANDS}) AS judged
@@ -178,7 +158,7 @@ def table_page(c: Connection, *, dataset: Dataset, wanted: Wanted) -> TablePage:
 
 
 def _row(row: Any) -> TableRow:
-    values = {name: getattr(row, name) for name in TableRow.__slots__ if name != "key"}
+    values = {one.name: getattr(row, one.name) for one in fields(TableRow) if one.name != "key"}
     return TableRow(**values, key=TableKey(value=row.key_value, path=row.key_path))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from sqlalchemy import text
@@ -35,7 +35,19 @@ __all__ = [
 ]
 
 _EXAMPLES: Final = 10
+_Fact = TypeVar("_Fact")
 _SECONDS = "extract(epoch FROM COALESCE(a.ended_at, zarrmill_now()) - a.started_at)"
+
+
+def _facts(c: Connection, kind: type[_Fact], statement: TextClause, **values: Any) -> tuple[_Fact, ...]:
+    """The rows of a statement whose columns are called as the fields of ``kind``."""
+    return tuple(kind(**row._mapping) for row in c.execute(statement, values))
+
+
+def _with_examples(row: Any) -> dict[str, Any]:
+    """The columns of a row, of which ``paths`` and ``texts`` are the examples."""
+    told = dict(row._mapping)
+    return {"examples": tuple(zip(told.pop("paths") or (), told.pop("texts") or (), strict=True)), **told}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +84,9 @@ _ENDINGS = text(f"""
                (array_agg(id ORDER BY ordinal) FILTER (WHERE outcome <> 'done'))[1:{_EXAMPLES}] AS ids
         FROM a GROUP BY outcome, code, reason, last
     )
-    SELECT g.outcome, g.code, g.reason, g.last, g.attempts, g.counted, g.seconds, x.paths, x.errors
+    SELECT g.outcome, g.code, g.reason, g.last, g.attempts, g.counted, g.seconds::float8, x.paths, x.texts
     FROM g, LATERAL (
-        SELECT array_agg(r.path ORDER BY r.path) AS paths, array_agg(left(e.error, 300) ORDER BY r.path) AS errors
+        SELECT array_agg(r.path ORDER BY r.path) AS paths, array_agg(left(e.error, 300) ORDER BY r.path) AS texts
         FROM unnest(g.ids) i (id) JOIN attempts e ON e.id = i.id JOIN recordings r ON r.pk = e.recording_pk
     ) x
     ORDER BY g.attempts DESC, g.outcome, g.code, g.reason, g.last
@@ -83,19 +95,7 @@ _ENDINGS = text(f"""
 
 def endings(c: Connection, *, run_id: UUID) -> tuple[Ending, ...]:
     """How the run's attempts ended, the most frequent first."""
-    return tuple(
-        Ending(
-            outcome=row.outcome,
-            code=row.code,
-            reason=row.reason,
-            last=row.last,
-            attempts=row.attempts,
-            counted=row.counted,
-            seconds=float(row.seconds),
-            examples=tuple(zip(row.paths or (), row.errors or (), strict=True)),
-        )
-        for row in c.execute(_ENDINGS, {"run": run_id})
-    )
+    return tuple(Ending(**_with_examples(row)) for row in c.execute(_ENDINGS, {"run": run_id}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,16 +171,12 @@ _LARGEST = text(_OUTLIER.format(which="a.measured_bytes IS NOT NULL", order="mea
 
 def slowest(c: Connection, *, run_id: UUID, limit: int = 10) -> tuple[Outlier, ...]:
     """The attempts that took longest, from claim to end."""
-    return _outliers(c, _SLOWEST, run_id, limit)
+    return _facts(c, Outlier, _SLOWEST, run=run_id, limit=limit)
 
 
 def largest(c: Connection, *, run_id: UUID, limit: int = 10) -> tuple[Outlier, ...]:
     """The attempts that measured most memory."""
-    return _outliers(c, _LARGEST, run_id, limit)
-
-
-def _outliers(c: Connection, statement: TextClause, run_id: UUID, limit: int) -> tuple[Outlier, ...]:
-    return tuple(Outlier(**row._mapping) for row in c.execute(statement, {"run": run_id, "limit": limit}))
+    return _facts(c, Outlier, _LARGEST, run=run_id, limit=limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,8 +247,7 @@ _WAITING = text("""
 
 def waiting(c: Connection, *, dataset_pk: int, limit: int = 10) -> tuple[Waiting, ...]:
     """The largest recordings of a dataset that wait now."""
-    rows = c.execute(_WAITING, {"dataset": dataset_pk, "limit": limit})
-    return tuple(Waiting(**row._mapping) for row in rows)
+    return _facts(c, Waiting, _WAITING, dataset=dataset_pk, limit=limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +270,7 @@ _TOLD = text("""
 
 def told(c: Connection, *, run_id: UUID) -> tuple[Told, ...]:
     """What was told of the run, to whom, and whether it was heard."""
-    return tuple(Told(**row._mapping) for row in c.execute(_TOLD, {"run": run_id}))
+    return _facts(c, Told, _TOLD, run=run_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +292,7 @@ _STANDINGS = text(f"""
     SELECT CASE WHEN due = 'failed' THEN 'failures' ELSE 'pending' END AS kind, COALESCE(code, reason) AS word,
            served_source IS NOT NULL AND served_source = source AS is_served, count(*) AS recordings, min(next_attempt_at) AS next_at,
            (array_agg(path ORDER BY path))[1:{_EXAMPLES}] AS paths,
-           (array_agg(left(COALESCE(detail, last_error), 300) ORDER BY path))[1:{_EXAMPLES}] AS details
+           (array_agg(left(COALESCE(detail, last_error), 300) ORDER BY path))[1:{_EXAMPLES}] AS texts
     FROM recordings WHERE dataset_pk = :dataset AND due IN ('failed', 'pending', 'converting')
     GROUP BY 1, 2, 3 ORDER BY 1, count(*) DESC, 2, 3
 """)
@@ -305,17 +300,7 @@ _STANDINGS = text(f"""
 
 def standings(c: Connection, *, dataset_pk: int) -> tuple[Standing, ...]:
     """What is not as it should be in a dataset now, by code and reason, failures first."""
-    return tuple(
-        Standing(
-            kind=row.kind,
-            word=row.word,
-            is_served=row.is_served,
-            recordings=row.recordings,
-            next_at=row.next_at,
-            examples=tuple(zip(row.paths, row.details, strict=True)),
-        )
-        for row in c.execute(_STANDINGS, {"dataset": dataset_pk})
-    )
+    return tuple(Standing(**_with_examples(row)) for row in c.execute(_STANDINGS, {"dataset": dataset_pk}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,13 +311,12 @@ class DueWhy:
     recordings: int
 
 
+_DUE_WHYS = text("""
+    SELECT why, count(DISTINCT recording_pk) AS recordings FROM attempts WHERE run_id = :run AND outcome <> 'adopted'
+    GROUP BY why ORDER BY 2 DESC, 1
+""")
+
+
 def due_whys(c: Connection, *, run_id: UUID) -> tuple[DueWhy, ...]:
     """Why the recordings that the run tried were due, the most frequent first."""
-    rows = c.execute(
-        text("""
-            SELECT why, count(DISTINCT recording_pk) AS recordings FROM attempts WHERE run_id = :run AND outcome <> 'adopted'
-            GROUP BY why ORDER BY 2 DESC, 1
-        """),
-        {"run": run_id},
-    )
-    return tuple(DueWhy(**row._mapping) for row in rows)
+    return _facts(c, DueWhy, _DUE_WHYS, run=run_id)

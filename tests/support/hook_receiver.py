@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from answering import answering
 
 __all__ = ["HookReceiver", "hook_receiver"]
 
@@ -53,11 +54,5 @@ class HookReceiver:
 @contextmanager
 def hook_receiver() -> Iterator[HookReceiver]:
     made = HookReceiver()
-    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with answering(made.server):
         yield made
-    finally:
-        made.server.shutdown()
-        thread.join()
-        made.server.server_close()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socketserver
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email import message_from_string
 from email.message import Message
+
+from answering import answering
 
 __all__ = ["MailServer", "mail_server"]
 
@@ -57,11 +58,5 @@ class MailServer:
 @contextmanager
 def mail_server() -> Iterator[MailServer]:
     made = MailServer()
-    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with answering(made.server):
         yield made
-    finally:
-        made.server.shutdown()
-        thread.join()
-        made.server.server_close()
