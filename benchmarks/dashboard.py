@@ -2,7 +2,8 @@
 
 Each page is asked of the application by a client in the same process: what is timed is the routing, the statements and the template, and
 no network. Beside it stands a page that only asks ``SELECT 1`` through the same driver, served in the same way and asked in turn with it, so
-that the ratio means the same on every machine. One dataset has 25,000 recordings; ``--quick`` has 30,000 recordings and 100,000 attempts in all.
+that the ratio means the same on every machine. One dataset has 25,000 recordings in every state, one has 25,000 of which each is served and
+verified; ``--quick`` has 58,000 recordings and 61,000 attempts in all.
 
     python benchmarks/dashboard.py [--json] [--quick]
 """
@@ -14,13 +15,14 @@ import json
 import os
 import statistics
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import event, text
+from asked_application import application, first_answer
+from sqlalchemy import text
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -31,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 ROUNDS = 15
 TOKEN = "a-token-of-the-benchmark"  # noqa: S105 it opens nothing but this benchmark's own server
 LARGE = "/dashboard/datasets/xx000001"
+VERIFIED = "/dashboard/datasets/zv000001"
 PAGES = (
     "/dashboard",
     "/dashboard?sort=missing&offset=500",
@@ -45,8 +48,22 @@ PAGES = (
     f"{LARGE}?state=failed&code=not_continuous",
     f"{LARGE}?q=run-3&sort=-tried",
     f"{LARGE}/recordings/sub-00002/eeg/sub-00002_task-rest_run-2_eeg.eeglab",
+    VERIFIED,
+    f"{VERIFIED}?state=verified&sort=-tried",
 )
-_ELSEWHERE = "/elsewhere"
+_ELSEWHERE, _VERIFIED = "/elsewhere", "/verified"
+_ONLY_VERIFIED = (
+    "DELETE FROM recordings r USING datasets d WHERE d.pk = r.dataset_pk AND d.target = :target AND r.served_source IS NULL",
+    """
+    UPDATE datasets SET store_count = 25000, failure_count = 0, pending_count = 0, discovered_count = 25000, errors = 0
+    WHERE target = :target
+    """,
+    """
+    INSERT INTO store_verdicts (recording_pk, dataset_pk, digest, body_digest, source, status, checked, mismatches, seed, revision)
+    SELECT s.recording_pk, s.dataset_pk, s.digest, 'b', s.source, 'verified', 100, 0, 0, 1
+    FROM stores s JOIN datasets d ON d.pk = s.dataset_pk AND d.target = :target
+    """,
+)
 _ATTEMPTS = text("""
     INSERT INTO attempts (id, recording_pk, run_id, worker, format, route, floor_bytes, projected_bytes, permitted_bytes, scratch_bytes,
                           measured_bytes, outcome, code, started_at, ended_at, stage_seconds)
@@ -70,8 +87,8 @@ class Row:
     size_bytes: int
 
 
-def fill_state(engine: Engine, *, datasets: int, each: int, attempts: int, target: str) -> None:
-    """The archive of the tests, and beside it ``datasets`` of ``each`` recordings with ``attempts`` each, over sixty days."""
+def fill_state(engine: Engine, target: str, *, datasets: int, each: int, attempts: int) -> None:
+    """The archive of the tests, beside it ``datasets`` of ``each`` recordings with ``attempts`` each, over sixty days, and a verified one."""
     from filled_state import fill
     from large_archive import build
 
@@ -79,11 +96,15 @@ def fill_state(engine: Engine, *, datasets: int, each: int, attempts: int, targe
         fill(c, datasets=datasets, each=each, target=_ELSEWHERE, prefix="yy", attempted=False)
         for nth in range(attempts):
             c.execute(_ATTEMPTS, {"target": _ELSEWHERE, "nth": nth})
+        # of ten recordings that ``fill`` makes, eight are served
+        fill(c, datasets=1, each=25_000 * 10 // 8, target=_VERIFIED, prefix="zv", attempted=False)
+        for statement in _ONLY_VERIFIED:
+            c.execute(text(statement), {"target": _VERIFIED})
     build(engine, target=target)
     with engine.begin() as c:
         c.execute(
-            text("UPDATE datasets SET target = :target WHERE target = :elsewhere"),
-            {"target": target, "elsewhere": _ELSEWHERE},
+            text("UPDATE datasets SET target = :target WHERE target IN (:elsewhere, :verified)"),
+            {"target": target, "elsewhere": _ELSEWHERE, "verified": _VERIFIED},
         )
     with engine.connect() as c:
         c.execution_options(isolation_level="AUTOCOMMIT").execute(text("VACUUM ANALYZE"))
@@ -100,14 +121,7 @@ def timed(client: TestClient, page: str) -> float:
 
 def ask(client: TestClient, plain: TestClient, engine: Engine, page: str) -> Row:
     """Ask for it and for the page of SELECT 1 in turn; the first time of each is not counted."""
-    seen: list[str] = []
-
-    def note(_c: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        seen.append(statement)
-
-    event.listen(engine, "before_cursor_execute", note)
-    answer = client.get(page)
-    event.remove(engine, "before_cursor_execute", note)
+    statements, size_bytes = first_answer(client, engine, page)
     timed(plain, "/")
     took, alone = [], []
     for _ in range(ROUNDS):
@@ -119,8 +133,8 @@ def ask(client: TestClient, plain: TestClient, engine: Engine, page: str) -> Row
         round(median, 1),
         round(max(took), 1),
         round(median / statistics.median(alone), 1),
-        len(seen),
-        len(answer.content),
+        statements,
+        size_bytes,
     )
 
 
@@ -141,36 +155,13 @@ def plain_page(engine: Engine) -> TestClient:
 
 
 def measure(*, datasets: int, each: int, attempts: int) -> list[Row]:
-    """The rows of one size, on a Postgres of its own."""
-    from starlette.testclient import TestClient
-
-    from api.app import create_app
-    from db.migrate import upgrade
-    from infra.database import engine as make_engine
-    from infra.home import Home
-    from infra.services import database, stopped
-    from infra.settings import Settings
-    from infra.storage.folder import FolderTarget
-
-    with tempfile.TemporaryDirectory(prefix="zarrmill-dashboard-") as folder:
-        home = Path(folder) / "home"
-        settings = Settings(home=home, requests_per_minute=10_000_000, admin_tokens=f"bench:operate:{TOKEN}")
-        target = FolderTarget(Path(folder) / "served", port=8321)
-        with database(settings) as url:
-            upgrade(url)
-            engine = make_engine(url)
-            began = time.perf_counter()
-            fill_state(engine, datasets=datasets, each=each, attempts=attempts, target=target.url)
-            print(f"filled in {time.perf_counter() - began:.0f} s", file=sys.stderr)
-            client = TestClient(create_app(target, settings, engine), base_url="https://testserver")
-            signed = client.post("/dashboard/sign-in", data={"token": TOKEN}, headers={"sec-fetch-site": "same-origin"})
-            assert signed.status_code == 200, signed.status_code
-            plain = plain_page(engine)
-            rows = [ask(client, plain, engine, page) for page in PAGES]
-            engine.dispose()
-        with stopped(Home(settings.home)):
-            pass
-    return rows
+    """The rows of one size."""
+    put = partial(fill_state, datasets=datasets, each=each, attempts=attempts)
+    with application(put, admin_tokens=f"bench:operate:{TOKEN}") as (client, engine):
+        signed = client.post("/dashboard/sign-in", data={"token": TOKEN}, headers={"sec-fetch-site": "same-origin"})
+        assert signed.status_code == 200, signed.status_code
+        plain = plain_page(engine)
+        return [ask(client, plain, engine, page) for page in PAGES]
 
 
 def main() -> None:
@@ -183,8 +174,8 @@ def main() -> None:
     rows = measure(datasets=datasets, each=each, attempts=attempts)
     if asked.json:
         size = {
-            "datasets": datasets + 80,
-            "recordings": datasets * each + 27_881,
+            "datasets": datasets + 81,
+            "recordings": datasets * each + 52_881,
             "attempts": datasets * each * attempts + 36_000,
         }
         print(json.dumps({"cpus": os.cpu_count(), **size, "rows": [asdict(row) for row in rows]}, indent=1))

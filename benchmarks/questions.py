@@ -13,13 +13,12 @@ import json
 import os
 import statistics
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import event
+from asked_application import application, first_answer
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -57,49 +56,25 @@ class Row:
 
 def ask(client: TestClient, engine: Engine, question: str) -> Row:
     """Ask it often; the first time is not counted."""
-    seen: list[str] = []
-
-    def note(_c: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        seen.append(statement)
-
-    event.listen(engine, "before_cursor_execute", note)
-    answer = client.get(question)
-    event.remove(engine, "before_cursor_execute", note)
+    statements, size_bytes = first_answer(client, engine, question)
     took = []
     for _ in range(ROUNDS):
         began = time.perf_counter()
         client.get(question)
         took.append((time.perf_counter() - began) * 1000)
-    return Row(question, round(statistics.median(took), 2), round(max(took), 2), len(seen), len(answer.content))
+    return Row(question, round(statistics.median(took), 2), round(max(took), 2), statements, size_bytes)
 
 
 def measure(datasets: int, each: int) -> list[Row]:
-    """The rows of one size, on a Postgres of its own."""
+    """The rows of one size."""
     from filled_state import fill
-    from starlette.testclient import TestClient
 
-    from api.app import create_app
-    from db.migrate import upgrade
-    from infra.database import engine as make_engine
-    from infra.home import Home
-    from infra.services import database, stopped
-    from infra.settings import Settings
-    from infra.storage.folder import FolderTarget
+    def put(engine: Engine, target: str) -> None:
+        with engine.begin() as c:
+            fill(c, datasets=datasets, each=each, target=target)
 
-    with tempfile.TemporaryDirectory(prefix="zarrmill-api-") as folder:
-        settings = Settings(home=Path(folder) / "home", requests_per_minute=10_000_000)
-        target = FolderTarget(Path(folder) / "served", port=8321)
-        with database(settings) as url:
-            upgrade(url)
-            engine = make_engine(url)
-            with engine.begin() as c:
-                fill(c, datasets=datasets, each=each, target=target.url)
-            client = TestClient(create_app(target, settings, engine))
-            rows = [ask(client, engine, question) for question in QUESTIONS]
-            engine.dispose()
-        with stopped(Home(settings.home)):
-            pass
-    return rows
+    with application(put) as (client, engine):
+        return [ask(client, engine, question) for question in QUESTIONS]
 
 
 def main() -> None:
