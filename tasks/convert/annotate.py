@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from contract.store import LABELS_DEDUPLICATED
+from tasks.convert.documents import ROOT
 from tasks.convert.match import ChannelsMatch, match_channels
-from tasks.convert.store import attributes, edit_attributes, read_groups, remove_group
+from tasks.convert.store import edit_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from tasks.convert.documents import Documents
     from tasks.convert.gate import CountMismatch
     from tasks.convert.sidecars import Electrodes, ReadSidecars
 
@@ -23,7 +25,7 @@ _TOLD = frozenset({LABELS_DEDUPLICATED, "channels_tsv_units", "edf_tolerant_read
 
 
 def annotate(
-    store: Path,
+    documents: Documents,
     *,
     source_path: str,
     source_format: str,
@@ -31,16 +33,16 @@ def annotate(
     provenance: Mapping[str, Any],
     sss: Mapping[str, Any] | None,
 ) -> ChannelsMatch | None:
-    """Complete the attributes of a store that the engine has just written.
+    """Complete the attributes of a store whose chunks the engine has just written.
 
     Returns
     -------
     ChannelsMatch or None
         How the names of channels.tsv and the labels meet; None when none was applied.
     """
-    _events(store, sidecars)
-    matched = _matched(store, sidecars)
-    positions = None if sidecars.electrodes is None else _with_renamed(sidecars.electrodes.positions, store)
+    _events(documents, sidecars)
+    matched = _matched(documents, sidecars)
+    positions = None if sidecars.electrodes is None else _with_renamed(sidecars.electrodes.positions, documents)
 
     def root(values: dict[str, Any]) -> None:
         metadata = _impersonal(values.get("recording_metadata", {}))
@@ -63,7 +65,7 @@ def annotate(
         if sidecars.notes:
             values["sidecar_notes"] = list(sidecars.notes[:_MOST_NOTES])
 
-    edit_attributes(store, root)
+    documents.edit(ROOT, root)
     return matched
 
 
@@ -81,16 +83,17 @@ def disclose_mismatch(store: Path, mismatch: CountMismatch) -> None:
     edit_attributes(store, lambda values: values.update(channels_tsv_count_mismatch=mismatch.as_attribute()))
 
 
-def _matched(store: Path, sidecars: ReadSidecars) -> ChannelsMatch | None:
+def _matched(documents: Documents, sidecars: ReadSidecars) -> ChannelsMatch | None:
     if sidecars.channels is None:
         return None
-    labels = [label for group in read_groups(store) for label in group.labels]
-    return match_channels([str(name) for name in sidecars.channels.frame["name"]], labels, _renamed(store))
+    groups = documents.attributes()["channel_groups"]
+    labels = [str(channel["label"]) for group in groups for channel in documents.attributes(group)["channels"]]
+    return match_channels([str(name) for name in sidecars.channels.frame["name"]], labels, _renamed(documents))
 
 
-def _renamed(store: Path) -> Mapping[str, str]:
+def _renamed(documents: Documents) -> Mapping[str, str]:
     """Labels that were changed because the file repeats them, each with the file's own."""
-    renamed = attributes(store).get("recording_metadata", {}).get(LABELS_DEDUPLICATED, {})
+    renamed = documents.attributes().get("recording_metadata", {}).get(LABELS_DEDUPLICATED, {})
     return {str(label): str(original) for label, original in renamed.items()}
 
 
@@ -101,21 +104,20 @@ def _place(values: dict[str, Any], positions: Mapping[str, tuple[float, float, f
 
 
 def _with_renamed(
-    positions: Mapping[str, tuple[float, float, float]], store: Path
+    positions: Mapping[str, tuple[float, float, float]], documents: Documents
 ) -> dict[str, tuple[float, float, float]]:
     """Positions, plus those of channels whose repeated label was changed: they keep their file label's place."""
     found = dict(positions)
-    for label, original in _renamed(store).items():
+    for label, original in _renamed(documents).items():
         if original in positions:
             found.setdefault(label, positions[original])
     return found
 
 
-def _events(store: Path, sidecars: ReadSidecars) -> None:
+def _events(documents: Documents, sidecars: ReadSidecars) -> None:
     """Keep the events group only where there are events; biosigIO always writes one."""
     if sidecars.events is None:
-        if (store / "events").is_dir():
-            remove_group(store, "events")
+        documents.remove("events")
     elif sidecars.value_descriptions is not None:
         described = dict(sidecars.value_descriptions)
-        edit_attributes(store / "events", lambda values: values.update(value_descriptions=described))
+        documents.edit("events", lambda values: values.update(value_descriptions=described))

@@ -11,6 +11,7 @@ import numpy as np
 from contract.layout import VIEW_DOWNSAMPLE
 from tasks.convert.loss import ChannelLoss, measure, noise_of
 from tasks.convert.mapped import mapped
+from tasks.convert.nodes import AnotherRelease
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ class Codes:
     def empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """Level 0, as biosigIO asks for it."""
         if self._level0 is not None or len(shape) != 2 or shape[0] != self.n_channels or np.dtype(dtype) != np.int16:
-            raise RuntimeError("biosigIO asks for other arrays than one of codes here")
+            raise AnotherRelease("biosigIO asks for other arrays than one of codes here")
         self._level0 = self._array("level-0", shape)
         self.levels = [
             self._array(f"view-{number}", (2, self.n_channels, length))
@@ -67,7 +68,7 @@ class Codes:
             _MIN_SAMPLES,
             _MAX_LEVELS,
         ):
-            raise RuntimeError("biosigIO builds other envelopes here")
+            raise AnotherRelease("biosigIO builds other envelopes here")
         return self.levels
 
     def _array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.int16]:

@@ -13,17 +13,18 @@ from contract.errors import RecordingFailed, ZarrmillError
 from tasks.convert.conditions import is_machine_condition
 from tasks.convert.groups import written_groups
 from tasks.convert.merge import merged
+from tasks.convert.nodes import AnotherRelease
 from tasks.convert.pieces import Part
-from tasks.convert.seams import written_here
 from tasks.formats.edf_split import split_by_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from tasks.convert.documents import Documents
     from tasks.convert.pieces import EngineInput, Piece, WrittenGroup
 
-__all__ = ["write_store"]
+__all__ = ["write_chunks", "write_store"]
 
 _log = logging.getLogger("zarrmill.convert")
 
@@ -33,9 +34,17 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def write_store(given: EngineInput, store: Path) -> tuple[WrittenGroup, ...]:
-    """Convert ``given`` into a new store; its groups in the order of the file's channels.
+    """Convert ``given`` into a new store with biosigIO's own attributes and true rates; what ``write_chunks`` does, completed."""
+    documents, written = write_chunks(given, store)
+    documents.write(store)
+    return written
 
-    biosigIO writes one group at a time, each for one modality and one native rate; they are put under one root.
+
+def write_chunks(given: EngineInput, store: Path) -> tuple[Documents, tuple[WrittenGroup, ...]]:
+    """Convert ``given`` into the chunks of a new store; it is one when the documents that are given back have been written.
+
+    biosigIO writes one group at a time, each for one modality and one native rate; they are put under one root, in the
+    order of the file's channels.
 
     Raises
     ------
@@ -44,17 +53,9 @@ def write_store(given: EngineInput, store: Path) -> tuple[WrittenGroup, ...]:
     RecordingFailed
         ``empty_recording`` when no signal was found.
     OSError, MemoryError, RuntimeError
-        Conditions of the machine, as they came.
+        Conditions of the machine, as they came; ``AnotherRelease`` is a fault of this installation.
     """
-    import zarr
-
-    with (
-        _ONE_AT_A_TIME,
-        _typed_errors(given),
-        _quiet(),
-        zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1}),
-        written_here(),
-    ):
+    with _ONE_AT_A_TIME, _typed_errors(given), _quiet():
         pieces = _pieces(given)
         return merged(given, pieces, store)
 
@@ -95,7 +96,7 @@ def _typed_errors(given: EngineInput) -> Iterator[None]:
 
     try:
         yield
-    except (ZarrmillError, BiosigIOError, ImportError):
+    except (ZarrmillError, BiosigIOError, ImportError, AnotherRelease):
         raise
     except Exception as error:  # readers raise whatever they like; it is typed or raised below
         if is_machine_condition(error) or not (given.target.exists() and given.scratch.exists()):

@@ -1,4 +1,4 @@
-"""Writes the channel groups of a recording through biosigIO's writer, one at a time, each as a store of its own."""
+"""Writes the channel groups of a recording through biosigIO's writer, one at a time, each into a folder of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from tasks.convert.seams import GroupSeams, passing_through
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+    from tasks.convert.documents import Documents
     from tasks.convert.pieces import EngineInput, Part, Rates
 
 __all__ = ["written_groups"]
@@ -39,9 +41,10 @@ def written_groups(given: EngineInput, part: Part) -> Iterator[Piece]:
             own = [label for label in labels if str(recording.channels[label]["modality"]) == modality]
             rows = tuple(place for place, label in zip(places, labels, strict=True) if label in set(own))
             rates = given.rates(modality, rows, float(recording.channels[own[0]]["sample_frequency"]))
-            store, seams = _written(given, _of(recording, frame.part(own), rates), rates, rows[0])
+            store, documents, seams = _written(given, _of(recording, frame.part(own), rates), rates, rows[0])
             yield Piece(
                 store=store,
+                documents=documents,
                 part=part,
                 rates=rates,
                 rows=rows,
@@ -65,7 +68,7 @@ def _of(recording: Any, frame: Frame, rates: Rates) -> Any:
     return group
 
 
-def _written(given: EngineInput, group: Any, rates: Rates, number: int) -> tuple[Any, GroupSeams]:
+def _written(given: EngineInput, group: Any, rates: Rates, number: int) -> tuple[Path, Documents, GroupSeams]:
     n_channels = len(group.channels)
     codes_bytes = n_channels * served_length(len(group.signals), rates.ratio) * 10 // 3
     folder = None if codes_bytes <= given.held_bytes else given.scratch / "codes"
@@ -75,7 +78,7 @@ def _written(given: EngineInput, group: Any, rates: Rates, number: int) -> tuple
     store = given.scratch / f"group-{number}.zarr"
     with passing_through(seams):
         group.to_zarr(str(store), events_df=given.events, **rates.options())
-    seams.check(n_channels)
+    documents = seams.documents(n_channels)
     if folder is not None:
         shutil.rmtree(folder)
-    return store, seams
+    return store, documents, seams

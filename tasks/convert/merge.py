@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from contract.layout import CHUNK_SECONDS, ROOT_METADATA, SHARD_SECONDS, group_name
+from contract.layout import CHUNK_SECONDS, SHARD_SECONDS, group_name
 from contract.rates import RATE_CAPS_HZ
 from contract.store import LABELS_DEDUPLICATED, NOTE
+from tasks.convert.documents import ROOT, Documents
 from tasks.convert.pieces import WrittenGroup
-from tasks.convert.store import attributes, edit_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,31 +27,41 @@ _MATCHED = "matched_case_insensitive"
 _ROUTE_FACTS = ("streamed", "filetype", "datarecord_duration")
 
 
-def merged(given: EngineInput, pieces: Sequence[Piece], store: Path) -> tuple[WrittenGroup, ...]:
-    """Make ``store`` of ``pieces``, which are used up. The root is the first piece's, completed by the others'."""
-    first = pieces[0].store
+def merged(given: EngineInput, pieces: Sequence[Piece], store: Path) -> tuple[Documents, tuple[WrittenGroup, ...]]:
+    """Put the chunks of ``pieces``, which are used up, below ``store``, and make its documents of theirs.
+
+    The root is the first piece's, completed by the others'.
+    """
+    first, documents = pieces[0], Documents()
     store.mkdir(parents=True)
-    (first / ROOT_METADATA).rename(store / ROOT_METADATA)
-    (first / "events").rename(store / "events")
+    documents.put(ROOT, first.documents.document(ROOT))
+    documents.take(first.documents, "events", "events")
+    _move(first.store / "events", store / "events")
     written: list[WrittenGroup] = []
     for piece in pieces:
-        root = attributes(store if piece is pieces[0] else piece.store)
-        (own,) = root["channel_groups"]
+        (own,) = piece.documents.attributes()["channel_groups"]
         name = group_name(
             piece.rates.modality,
             piece.rates.served_hz,
             native_hz=piece.rates.native_hz,
             taken=[group.name for group in written],
         )
-        (piece.store / own).rename(store / name)
-        _declare(store / name, piece.rates, _prefilters(given.header, piece))
-        shutil.rmtree(piece.store)
+        documents.take(piece.documents, own, name)
+        _move(piece.store / own, store / name)
+        _declare(documents, name, piece.rates, _prefilters(given.header, piece))
+        shutil.rmtree(piece.store, ignore_errors=True)
         written.append(WrittenGroup(name=name, rows=piece.rows, losses=piece.losses))
-    edit_attributes(store, lambda values: _root(values, given, pieces, written))
-    return tuple(written)
+    documents.edit(ROOT, lambda values: _root(values, given, pieces, written))
+    return documents, tuple(written)
 
 
-def _declare(group: Path, rates: Rates, prefilters: Sequence[str]) -> None:
+def _move(chunks: Path, place: Path) -> None:
+    """Move the chunks of a node, if it has any: one of zeros only has none."""
+    with contextlib.suppress(FileNotFoundError):
+        chunks.rename(place)
+
+
+def _declare(documents: Documents, group: str, rates: Rates, prefilters: Sequence[str]) -> None:
     """Write the true rates over the terms of the ratio that biosigIO was told."""
     served, native = rates.served_hz, rates.native_hz
 
@@ -61,11 +72,11 @@ def _declare(group: Path, rates: Rates, prefilters: Sequence[str]) -> None:
             if prefilters:
                 channel["prefilter"] = prefilters[row]
 
-    edit_attributes(group, of_group)
-    edit_attributes(group / "0", lambda values: values.update(rate=served, source_rate_hz=native))
-    for level in attributes(group)["view_levels"]:
-        edit_attributes(
-            group / "view" / str(level),
+    documents.edit(group, of_group)
+    documents.edit(f"{group}/0", lambda values: values.update(rate=served, source_rate_hz=native))
+    for level in documents.attributes(group)["view_levels"]:
+        documents.edit(
+            f"{group}/view/{level}",
             lambda values: values.update(rate_effective=served / values["downsample_factor"]),
         )
 

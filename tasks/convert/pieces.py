@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from tasks.convert.documents import Documents
     from tasks.convert.loss import ChannelLoss
     from tasks.formats.protocol import Header, Route
     from tasks.formats.windows import WindowReader
@@ -120,6 +121,8 @@ class Piece:
 
     Parameters
     ----------
+    store, documents
+        The folder of its chunks, and the documents that are not written yet.
     rows
         Its channels' places in the file, ascending.
     units
@@ -129,6 +132,7 @@ class Piece:
     """
 
     store: Path
+    documents: Documents
     part: Part
     rates: Rates
     rows: tuple[int, ...]

@@ -27,8 +27,11 @@ import scipy.signal
 import zarr
 
 import tasks.convert.recording
+from tasks.convert.nodes import known_kinds
 
 __all__ = ["PRELOADED"]
 
 PRELOADED = (biosigio, mne, numpy, pandas, pyarrow, pyedflib, scipy.signal, zarr, tasks.convert.recording)
 """What is now in memory, once, shared by every child."""
+
+known_kinds()

@@ -14,7 +14,7 @@ from contract.codes import FailureCode
 from contract.errors import RecordingFailed
 from contract.rates import resampling_ratio
 from tasks.convert.annotate import annotate, disclose_mismatch
-from tasks.convert.engine import write_store
+from tasks.convert.engine import write_chunks
 from tasks.convert.entry import store_entry
 from tasks.convert.gate import check_channels, check_groups
 from tasks.convert.loss import GroupLoss, coarse, pack_losses
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from contract.index import SssEntry
     from contract.store import Provenance
     from tasks.bids.recording import DiscoveredRecording
+    from tasks.convert.documents import Documents
     from tasks.convert.match import ChannelsMatch
     from tasks.convert.pieces import WrittenGroup
     from tasks.convert.store import StoreGroup
@@ -108,9 +109,9 @@ def convert(order: ConversionOrder, scratch: Path) -> ConvertedStore:
         with clock.stage("read"):
             known = _read(order.recording, scratch / SOURCE_FOLDER)
         with clock.stage("convert"):
-            sss, written = _write(known, store, work)
+            sss, documents, written = _write(known, store, work)
         with clock.stage("attributes"):
-            matched = _annotate(known, store, order.provenance, sss)
+            matched = _annotate(known, documents, order.provenance, sss, store)
         with clock.stage("gate"):
             groups, notes = _gate(known, store, matched)
         with clock.stage("digest"):
@@ -163,8 +164,8 @@ def _check_servable(header: Header, modality: str | None) -> None:
             raise RecordingFailed(FailureCode.EMPTY_RECORDING, detail=detail)
 
 
-def _write(known: _Known, store: Path, work: Path) -> tuple[SssEntry | None, tuple[WrittenGroup, ...]]:
-    """Write the store; what is to be disclosed when the recording was corrected first, and the store's groups."""
+def _write(known: _Known, store: Path, work: Path) -> tuple[SssEntry | None, Documents, tuple[WrittenGroup, ...]]:
+    """Write the chunks; what is to be disclosed when the recording was corrected first, and the store's documents and groups."""
     readable = work / "readable"
     readable.mkdir()
     target, sss = known.one.read_target(known.primary, known.header, readable), None
@@ -185,9 +186,9 @@ def _write(known: _Known, store: Path, work: Path) -> tuple[SssEntry | None, tup
         scratch=mapped,
         windows=known.one.windows if isinstance(known.one, ReadsWindows) else None,
     )
-    written = write_store(given, store)
-    restore_labels(store, known.header.respelled)
-    return sss, written
+    documents, written = write_chunks(given, store)
+    restore_labels(documents, known.header.respelled)
+    return sss, documents, written
 
 
 def _events_frame(events: Events | None) -> pd.DataFrame:
@@ -209,15 +210,20 @@ def _events_frame(events: Events | None) -> pd.DataFrame:
     )
 
 
-def _annotate(known: _Known, store: Path, provenance: Provenance, sss: SssEntry | None) -> ChannelsMatch | None:
-    return annotate(
-        store,
+def _annotate(
+    known: _Known, documents: Documents, provenance: Provenance, sss: SssEntry | None, store: Path
+) -> ChannelsMatch | None:
+    """Complete the documents and write them: from now on the store is one."""
+    matched = annotate(
+        documents,
         source_path=known.recording.path,
         source_format=known.one.source_format,
         sidecars=known.sidecars,
         provenance=provenance.model_copy(update={"derived": sss is not None}).model_dump(mode="json"),
         sss=None if sss is None else sss.model_dump(mode="json"),
     )
+    documents.write(store)
+    return matched
 
 
 def _gate(known: _Known, store: Path, matched: ChannelsMatch | None) -> tuple[tuple[StoreGroup, ...], list[str]]:

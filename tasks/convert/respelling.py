@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tasks.convert.store import attributes, edit_attributes
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     import pandas as pd
+
+    from tasks.convert.documents import Documents
 
 __all__ = ["respelled", "restore_labels"]
 
@@ -23,7 +22,7 @@ def respelled(channels: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame
     return channels.assign(name=[as_read.get(str(name), name) for name in channels["name"]])
 
 
-def restore_labels(store: Path, labels: Mapping[str, str]) -> None:
+def restore_labels(documents: Documents, labels: Mapping[str, str]) -> None:
     """Give every channel of a store the label of its file back."""
     if not labels:
         return
@@ -32,5 +31,5 @@ def restore_labels(store: Path, labels: Mapping[str, str]) -> None:
         for channel in values["channels"]:
             channel["label"] = labels.get(channel["label"], channel["label"])
 
-    for name in attributes(store)["channel_groups"]:
-        edit_attributes(store / str(name), group)
+    for name in documents.attributes()["channel_groups"]:
+        documents.edit(str(name), group)

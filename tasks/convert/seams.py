@@ -8,8 +8,6 @@ goes another way.
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,14 +16,16 @@ import numpy as np
 
 from tasks.convert.codes import Codes, quantise
 from tasks.convert.edf_samples import EdfChannel
+from tasks.convert.nodes import AnotherRelease, Zarr
 from tasks.convert.resampling import resample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping
+    from collections.abc import Iterator
     from fractions import Fraction
 
     from numpy.typing import NDArray
 
+    from tasks.convert.documents import Documents
     from tasks.convert.loss import ChannelLoss
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "opened_by_mne",
     "passing_through",
     "without_samples",
-    "written_here",
 ]
 
 _CHECKED_SAMPLES = 16
@@ -49,6 +48,7 @@ class GroupSeams:
     codes: Codes
     losses: list[ChannelLoss] = field(default_factory=list)
     resampled: int = 0
+    zarr: Zarr = field(default_factory=Zarr)
 
     def resample(self, samples: NDArray[Any], *_rates: float, discrete: bool) -> NDArray[np.float64]:
         """One channel at the served rate; biosigIO's own rates are whole numbers and are not used."""
@@ -62,23 +62,29 @@ class GroupSeams:
         self.codes.put(found[0])
         return found
 
-    def check(self, n_channels: int) -> None:
-        """Whether every channel came through.
+    def documents(self, n_channels: int) -> Documents:
+        """The documents of the store that was written, after every channel came through.
 
         Raises
         ------
-        RuntimeError
+        AnotherRelease
             This release of biosigIO goes another way.
         """
-        if self.resampled != n_channels or len(self.losses) != n_channels:
-            raise RuntimeError(
-                f"biosigIO resampled {self.resampled} and quantised {len(self.losses)} of {n_channels} channels here"
+        if self.resampled != n_channels or len(self.losses) != n_channels or len(self.zarr.stores) != 1:
+            raise AnotherRelease(
+                f"biosigIO resampled {self.resampled} and quantised {len(self.losses)} of {n_channels} channels here, "
+                f"and wrote {len(self.zarr.stores)} stores"
             )
+        return self.zarr.stores[0].documents
 
 
 @contextmanager
 def passing_through(seams: GroupSeams) -> Iterator[None]:
-    """While this lasts, biosigIO's writer in this process takes samples through ``seams``; one group at a time."""
+    """While this lasts, biosigIO's writer in this process takes samples through ``seams``; one group at a time.
+
+    Blosc must be told to use no threads: it does by itself in a main thread, and packs a chunk to other bytes then.
+    """
+    import numcodecs.blosc  # type: ignore[import-untyped]  # it has no annotations
     from biosigio.exporters import zarr
 
     theirs = zarr._quantize_int16_channel
@@ -87,57 +93,10 @@ def passing_through(seams: GroupSeams) -> Iterator[None]:
         (zarr, "_quantize_int16_channel", lambda row: seams.quantise(row, theirs)),
         (zarr, "_build_minmax_pyramid", seams.codes.pyramid),
         (zarr, "np", _Instead(np, empty=seams.codes.empty)),
+        (zarr, "require_zarr", lambda: seams.zarr),
+        (numcodecs.blosc, "use_threads", False),
     ):
         yield
-
-
-@contextmanager
-def written_here() -> Iterator[None]:
-    """While this lasts, zarr in this process writes in the calling thread, and the attributes of a node at once.
-
-    zarr hands every call to the thread of an event loop, and that every file and chunk to another: three quarters of what a
-    store of a few seconds costs. And it writes a node's metadata anew for each of its attributes. Blosc must be told to use no
-    threads: it does by itself in a main thread, and packs a chunk to other bytes then.
-    """
-    import numcodecs.blosc  # type: ignore[import-untyped]  # it has no annotations
-    import zarr.api.synchronous
-    import zarr.codecs.blosc
-    import zarr.codecs.zstd
-    import zarr.core.array
-    import zarr.core.attributes
-    import zarr.core.group
-    import zarr.core.sync
-    import zarr.storage._local
-
-    loop, own, theirs = asyncio.new_event_loop(), threading.get_ident(), zarr.core.sync.sync
-
-    def sync(coroutine: Coroutine[Any, Any, Any], *args: Any, **more: Any) -> Any:
-        if threading.get_ident() != own:  # another thread reads some store meanwhile
-            return theirs(coroutine, *args, **more)
-        return loop.run_until_complete(coroutine)
-
-    async def called(function: Callable[..., Any], *args: Any, **more: Any) -> Any:
-        if threading.get_ident() != own:
-            return await asyncio.to_thread(function, *args, **more)
-        return function(*args, **more)
-
-    here = _Instead(asyncio, to_thread=called)
-    callers = (zarr.api.synchronous, zarr.core.array, zarr.core.group, zarr.core.sync)
-    workers = (zarr.codecs.blosc, zarr.codecs.zstd, zarr.storage._local)
-    try:
-        with _rebound(
-            *((module, "sync", sync) for module in callers),
-            *((module, "asyncio", here) for module in workers),
-            (zarr.core.attributes.Attributes, "update", _updated),
-            (numcodecs.blosc, "use_threads", False),
-        ):
-            yield
-    finally:
-        loop.close()
-
-
-def _updated(attributes: Any, values: Mapping[str, Any]) -> None:
-    attributes.put({**attributes.asdict(), **values})
 
 
 @dataclass

@@ -6,19 +6,17 @@ import hashlib
 import json
 import math
 import os
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tasks.convert.documents import METADATA, indented
 from tasks.convert.order import ObjectDigest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-__all__ = ["StoreGroup", "attributes", "digest_objects", "edit_attributes", "read_groups", "remove_group"]
-
-_META = "zarr.json"
+__all__ = ["StoreGroup", "attributes", "digest_objects", "edit_attributes", "read_groups"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +49,9 @@ def edit_attributes(node: Path, edit: Callable[[dict[str, Any]], None]) -> None:
     values = dict(document.get("attributes", {}))
     edit(values)
     document["attributes"] = values
-    beside = node / (_META + ".new")
-    beside.write_text(json.dumps(document, indent=2, allow_nan=False), encoding="utf-8")
-    os.replace(beside, node / _META)  # noqa: PTH105 - the pathlib name hides that this is the atomic one
+    beside = node / (METADATA + ".new")
+    beside.write_text(indented(document), encoding="utf-8")
+    os.replace(beside, node / METADATA)  # noqa: PTH105 - the pathlib name hides that this is the atomic one
 
 
 def read_groups(store: Path) -> tuple[StoreGroup, ...]:
@@ -83,11 +81,6 @@ def _group(node: Path) -> StoreGroup:
     )
 
 
-def remove_group(store: Path, name: str) -> None:
-    """Take a group and everything below it out of the store."""
-    shutil.rmtree(store / name)
-
-
 def digest_objects(store: Path) -> dict[str, ObjectDigest]:
     """Size and SHA-256 of every object of the store, by its name relative to it, sorted."""
     found: dict[str, ObjectDigest] = {}
@@ -104,7 +97,7 @@ def all_finite(values: Any) -> bool:
 
 
 def _document(node: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((node / _META).read_bytes())
+    document: dict[str, Any] = json.loads((node / METADATA).read_bytes())
     return document
 
 
