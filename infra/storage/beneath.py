@@ -35,6 +35,9 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
 _BLOCK_BYTES = 1 << 20
+# All are being written back before the first is waited for: one journal commit for so many, and not one for each (measured on
+# ext4, 30 files of 40 kB: 20 ms one by one, 8 ms together). Each is an open descriptor meanwhile.
+_SETTLED_TOGETHER = 48
 
 
 def open_folder(root: Path | str, segments: Sequence[str], *, create: bool = False) -> int:
@@ -177,38 +180,45 @@ def settle(folder: int, mode_mask: int) -> dict[str, int]:
         The tree holds something that is neither a file nor a folder.
     """
     sizes: dict[str, int] = {}
-    # Two passes: the first starts writing back every file, so that the second waits for one journal commit, not for
-    # one each (measured on ext4, 30 files of 40 kB: 20 ms in one pass, 8 ms in two).
-    for name, file in _files(folder):
-        os.fchmod(file, 0o666 & ~mode_mask)
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        sizes[name] = os.fstat(file).st_size
-    for _name, file in _files(folder):
-        os.fsync(file)
-    for _path, _folders, _names, below in os.fwalk(".", dir_fd=folder, topdown=False):
-        os.fchmod(below, 0o777 & ~mode_mask)
-        os.fsync(below)
+    begun: list[int] = []
+    try:
+        _begin_settling(folder, "", mode_mask, sizes, begun)
+        _finish_settling(begun)
+    finally:
+        for descriptor in begun:
+            os.close(descriptor)
+    os.fsync(folder)
     return sizes
 
 
-def _files(folder: int) -> Iterator[tuple[str, int]]:
-    for path, folders, names, below in os.fwalk(".", dir_fd=folder, onerror=_raise):
-        prefix = path[2:] + "/" if path != "." else ""
-        for name in (*folders, *names):
-            mode = os.stat(name, dir_fd=below, follow_symlinks=False).st_mode
-            if stat.S_ISDIR(mode):
-                continue
-            if not stat.S_ISREG(mode):
-                raise PublishError("A store may hold only files and folders.", detail=prefix + name)
-            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=below)
+def _begin_settling(folder: int, prefix: str, mode_mask: int, sizes: dict[str, int], begun: list[int]) -> None:
+    """Set modes, begin to write files back and keep what is to be waited for open in ``begun``, as far as those are few."""
+    with os.scandir(folder) as entries:
+        found = list(entries)
+    for entry in found:
+        if entry.is_dir(follow_symlinks=False):
+            below = os.open(entry.name, _FOLDER_FLAGS, dir_fd=folder)
             try:
-                yield prefix + name, file
+                _begin_settling(below, f"{prefix}{entry.name}/", mode_mask, sizes, begun)
             finally:
-                os.close(file)
+                begun.append(below)
+        elif entry.is_file(follow_symlinks=False):
+            file = os.open(entry.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            begun.append(file)
+            os.fchmod(file, 0o666 & ~mode_mask)
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            sizes[prefix + entry.name] = os.fstat(file).st_size
+        else:
+            raise PublishError("A store may hold only files and folders.", detail=prefix + entry.name)
+        if len(begun) >= _SETTLED_TOGETHER:
+            _finish_settling(begun)
+    os.fchmod(folder, 0o777 & ~mode_mask)
 
 
-def _raise(error: OSError) -> None:
-    raise error
+def _finish_settling(begun: list[int]) -> None:
+    while begun:
+        os.fsync(begun[-1])
+        os.close(begun.pop())
 
 
 def write_new(folder: int, name: str, data: bytes | Path, *, durable: bool = True) -> str:

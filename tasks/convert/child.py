@@ -22,7 +22,8 @@ from tasks.convert.verdict import ChildExit
 __all__ = ["ChildLostError", "ChildPool", "ChildRaisedError", "ChildResult"]
 
 POLL_S: Final = 0.1
-MAX_SERVED: Final = 20
+# The first conversion of a child costs a tenth of a second more; what one retains does not grow, and is looked at before each.
+MAX_SERVED: Final = 200
 SMALL_PERMITTED_BYTES: Final = 512 << 20
 RETAINED_BYTES: Final = 32 << 20  # an idle child's memory is charged to nobody, so it may keep only this much
 ALWAYS_RETAINED_BYTES: Final = (

@@ -172,7 +172,7 @@ def test_a_child_inherits_its_channel_and_lifeline_and_nothing_else(pool: ChildP
     assert len(result.value) == 6
 
 
-def test_small_recordings_share_a_child_up_to_twenty_times() -> None:
+def test_small_recordings_share_a_child_so_many_times() -> None:
     with_few = ChildPool(environment(), ["child_calls"], max_served=3)
     try:
         pids = [call(with_few, "own_pid").value for _ in range(7)]
