@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image
 from playwright.sync_api import Browser, Page, Playwright
 from product import ROOT
@@ -21,7 +22,7 @@ PICTURES = ROOT / "docs" / "images" / "dashboard"
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 800}
 _PATIENCE_MS = 30_000
-_COLOURS = 96
+_COMMONEST, _COLOURS = 32, 96
 
 
 def launch(playwright: Playwright) -> Browser:
@@ -98,6 +99,18 @@ def picture(page: Page, name: str, *, wanted: bool, whole: bool = False) -> None
     PICTURES.mkdir(parents=True, exist_ok=True)
     page.evaluate("window.scrollTo(0, 0)")
     taken = Image.open(io.BytesIO(page.screenshot(full_page=whole, animations="disabled"))).convert("RGB")
-    taken.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
-        PICTURES / f"{name}.png", optimize=True
+    _in_few_colours(taken).save(PICTURES / f"{name}.png", optimize=True)
+
+
+def _in_few_colours(taken: Image.Image) -> Image.Image:
+    """The picture with its commonest colours as they are, which keeps grounds from a tint, and others so chosen that the rare keep their hue."""
+    colours, which, counts = np.unique(
+        np.asarray(taken).reshape(-1, 3), axis=0, return_inverse=True, return_counts=True
     )
+    chosen = taken.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).getpalette() or []
+    commonest = colours[np.argsort(-counts)[:_COMMONEST]]
+    palette = np.concatenate([commonest, np.reshape(chosen, (-1, 3))[:_COLOURS]]).astype(int)
+    nearest = [int(np.square(palette - colour).sum(axis=1).argmin()) for colour in colours.astype(int)]
+    few = Image.fromarray(np.asarray(nearest, np.uint8)[which].reshape(taken.height, taken.width), "P")
+    few.putpalette(palette.astype(np.uint8).tobytes())
+    return few

@@ -266,6 +266,8 @@ def test_it_is_accessible_in_both_lights_and_on_a_phone(
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name}: wider than the window"
             if name == "events-light":
                 page.mouse.move(520, 420)
+            until(page, "document.getElementById('viewer').viewer.navigator.activity !== null")
+            whole(page)
             snap(page, f"viewer-{name}", whole=name == "phone")
     assert len(grounds) == 2
 
