@@ -53,6 +53,7 @@ PAGES = (
 )
 _ELSEWHERE, _VERIFIED = "/elsewhere", "/verified"
 _ONLY_VERIFIED = (
+    "INSERT INTO policies (dataset_pk) SELECT pk FROM datasets WHERE target = :target ON CONFLICT DO NOTHING",
     "DELETE FROM recordings r USING datasets d WHERE d.pk = r.dataset_pk AND d.target = :target AND r.served_source IS NULL",
     """
     UPDATE datasets SET store_count = 25000, failure_count = 0, pending_count = 0, discovered_count = 25000, errors = 0
