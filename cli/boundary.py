@@ -14,11 +14,24 @@ from contract.errors import ZarrmillError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import TextIO
 
-__all__ = ["boundary"]
+__all__ = ["boundary", "say"]
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
+
+
+def say(out: TextIO, text: str) -> None:
+    """Write now; when nobody reads any more, this and what follows goes nowhere, and the work goes on."""
+    try:
+        out.write(text)
+        out.flush()
+    except BrokenPipeError:
+        # Python would complain once more when it flushes at exit: what it still holds goes the same way.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, out.fileno())
+        os.close(nowhere)
 
 
 @contextmanager
@@ -37,8 +50,9 @@ def boundary(*, verbose: bool = False, as_json: bool = False) -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(_INTERRUPTED) from None
     except BrokenPipeError:
-        # Somebody read the first lines and closed. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Somebody read the first lines and closed.
+        for out in (sys.stdout, sys.stderr):
+            say(out, "")
         raise typer.Exit(_BROKEN_PIPE) from None
     except Exception as error:  # noqa: BLE001 - the process boundary: a person gets a sentence, not a stack
         first = str(error).partition("\n")[0]
@@ -56,10 +70,10 @@ def boundary(*, verbose: bool = False, as_json: bool = False) -> Iterator[None]:
 def _end(sentence: str, detail: str | None, *, code: str, exit_code: int, verbose: bool, as_json: bool) -> None:
     if verbose:
         traceback.print_exc()
-    typer.echo(f"zarrmill: {sentence}" + (f" ({detail})" if detail else ""), err=True)
+    say(sys.stderr, f"zarrmill: {sentence}" + (f" ({detail})" if detail else "") + "\n")
     if as_json:
         from cli.wording import json_line
 
         line = {"event": "error", "code": code, "sentence": sentence, "detail": detail, "exit_code": exit_code}
-        typer.echo(json_line(line))
+        say(sys.stdout, json_line(line) + "\n")
     raise typer.Exit(exit_code) from None

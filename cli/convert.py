@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import typer
-
+from cli.boundary import say
 from cli.called import program
 from cli.progress import open_progress
 from cli.runtime import prepare
@@ -49,10 +49,10 @@ def convert_dataset(request: ReconvertRequest, *, strict: bool, as_json: bool, v
         summary = reconvert(settings, request, show, stop)
     code = exit_code(summary, strict=strict)
     if as_json:
-        typer.echo(json_line(summary_object(summary, code)))
+        lines = [json_line(summary_object(summary, code))]
     else:
-        for line in summary_lines(summary, target=request.target, program=program(), shown=shown):
-            typer.echo(line)
+        lines = list(summary_lines(summary, target=request.target, program=program(), shown=shown))
+    say(sys.stdout, "".join(f"{line}\n" for line in lines))
     return code
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
+from cli.boundary import say
 from cli.tally import Tally, outcome_of
 from cli.wording import json_line, jsonable
 from contract.codes import FAILURE_SENTENCES, PENDING_SENTENCES
@@ -102,13 +103,12 @@ class JsonProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._out.flush()
+        say(self._out, "")
 
     def show(self, event: ProgressEvent) -> None:
         """Write the event."""
         with self._lock:
-            self._out.write(json_line(event_object(event)) + "\n")
-            self._out.flush()
+            say(self._out, json_line(event_object(event)) + "\n")
 
 
 class PlainProgress:
@@ -126,15 +126,13 @@ class PlainProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._out.flush()
+        say(self._out, "")
 
     def show(self, event: ProgressEvent) -> None:
         """Write the lines that this event is worth."""
         with self._lock:
             self._tally.add(event)
-            for line in self._lines(event):
-                self._out.write(line + "\n")
-            self._out.flush()
+            say(self._out, "".join(f"{line}\n" for line in self._lines(event)))
 
     def _lines(self, event: ProgressEvent) -> list[str]:
         small = self._tally.to_convert <= _LINE_PER_RECORDING_UP_TO

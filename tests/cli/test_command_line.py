@@ -334,3 +334,35 @@ def test_a_reader_who_stops_early_sees_no_complaint(home: Path) -> None:
         process.stdout.read(10)
         process.stdout.close()
         assert b"BrokenPipe" not in process.stderr.read()
+
+
+@pytest.mark.parametrize(
+    ("shown", "stream"), [("JsonProgress(sys.stdout)", "stdout"), ("PlainProgress(sys.stderr)", "stderr")]
+)
+def test_a_run_whose_reader_goes_away_goes_on_to_its_own_end(home: Path, shown: str, stream: str) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+from cli.boundary import boundary, say
+from cli.progress import JsonProgress, PlainProgress
+from flows.request import Note
+with boundary():
+    with {shown} as progress:
+        for number in range(20_000):
+            progress.show(Note(sentence="x" * 100))
+    say(sys.{stream}, "the summary")
+    Path(sys.argv[1]).write_text("it went on")
+    raise SystemExit(3)
+"""
+    done = home / "done"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(done)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        read, other = (getattr(process, name) for name in (stream, "stderr" if stream == "stdout" else "stdout"))
+        assert read.readline()
+        read.close()
+        assert other.read() == ""
+        assert process.wait(timeout=90) == 3
+    assert done.read_text() == "it went on"
