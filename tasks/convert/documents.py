@@ -72,7 +72,8 @@ class Documents:
         for node, document in sorted(self._held.items(), reverse=True):
             content = indented(document).encode()
             folder = os.path.join(store, node)  # noqa: PTH118 - pathlib takes longer to think of a name than the file to be written
-            os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as above
+            if not os.path.isdir(folder):  # noqa: PTH112 - as above
+                os.makedirs(folder)  # noqa: PTH103 - as above
             with open(os.path.join(folder, METADATA), "wb") as file:  # noqa: PTH118, PTH123 - as above
                 file.write(content)
 

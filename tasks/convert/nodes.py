@@ -11,7 +11,6 @@ Only what biosigIO asks for is here. Anything else raises ``AnotherRelease``.
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import os
 import shutil
@@ -216,9 +215,9 @@ def _encoder(codecs: list[dict[str, Any]]) -> Encoder:
     return encode
 
 
-_KINDS: dict[tuple[str, int, bool, str], dict[str, Any]] = {}
+_KINDS: dict[tuple[str, int, bool, str], str] = {}
 """zarr's document of an array of one sample, by data type, axes, whether there are shards, and compressors."""
-_GROUP: list[dict[str, Any]] = []
+_GROUP: list[str] = []
 
 
 def known_kinds() -> None:
@@ -251,8 +250,8 @@ def array_document(
             dtype=np.dtype(dtype),
             compressors=compressors,
         )
-        _KINDS[kind] = made
-    document = copy.deepcopy(_KINDS[kind])
+        _KINDS[kind] = json.dumps(made)
+    document: dict[str, Any] = json.loads(_KINDS[kind])
     document["shape"] = list(shape)
     document["chunk_grid"]["configuration"]["chunk_shape"] = list(outer)
     if shards is not None:
@@ -290,8 +289,9 @@ def _group_document() -> dict[str, Any]:
     import zarr.api.asynchronous
 
     if not _GROUP:
-        _GROUP.append(_written(lambda store: zarr.api.asynchronous.create_group(store=store)))
-    return copy.deepcopy(_GROUP[0])
+        _GROUP.append(json.dumps(_written(lambda store: zarr.api.asynchronous.create_group(store=store))))
+    document: dict[str, Any] = json.loads(_GROUP[0])
+    return document
 
 
 def _written(create: Callable[[Any], Coroutine[Any, Any, Any]]) -> dict[str, Any]:

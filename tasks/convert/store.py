@@ -13,10 +13,13 @@ from tasks.convert.documents import METADATA, indented
 from tasks.convert.order import ObjectDigest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 __all__ = ["StoreGroup", "attributes", "digest_objects", "edit_attributes", "read_groups"]
+
+
+_READ_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +75,12 @@ def _group(node: Path) -> StoreGroup:
         if view.is_dir()
         else {}
     )
+    level0 = _document(node / "0")
     return StoreGroup(
         name=node.name,
         attributes=attributes(node),
-        level0=attributes(node / "0"),
-        shape=_shape(node / "0"),
+        level0=level0.get("attributes", {}),
+        shape=tuple(int(extent) for extent in level0["shape"]),
         view_shapes=dict(sorted(levels.items())),
     )
 
@@ -84,11 +88,23 @@ def _group(node: Path) -> StoreGroup:
 def digest_objects(store: Path) -> dict[str, ObjectDigest]:
     """Size and SHA-256 of every object of the store, by its name relative to it, sorted."""
     found: dict[str, ObjectDigest] = {}
-    for path in sorted(p for p in store.rglob("*") if p.is_file()):
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        found[path.relative_to(store).as_posix()] = ObjectDigest(path.stat().st_size, digest)
-    return found
+    for path in _files(os.fspath(store), ""):
+        with open(os.path.join(store, path), "rb", buffering=0) as file:  # noqa: PTH118, PTH123 - pathlib takes as long as the file
+            size = os.fstat(file.fileno()).st_size
+            whole = size <= _READ_AT_ONCE
+            digest = hashlib.sha256(file.read()) if whole else hashlib.file_digest(file, "sha256")
+            found[path] = ObjectDigest(size, digest.hexdigest())
+    return dict(sorted(found.items(), key=lambda one: one[0].split("/")))
+
+
+def _files(folder: str, before: str) -> Iterator[str]:
+    """Names of the files below ``folder``, each after ``before``."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(entry.path, f"{before}{entry.name}/")
+            elif entry.is_file():
+                yield before + entry.name
 
 
 def all_finite(values: Any) -> bool:
