@@ -29,6 +29,7 @@ import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from infra.home import Home
 from infra.services import stopped
 
 RATE_HZ = 500
+PARTS = 10  # of the recordings of one command, whose seconds are told apart
 _NO_THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 
 
@@ -152,12 +154,18 @@ class Pool:
 
 @dataclass(frozen=True)
 class Ours:
-    """One command, in seconds from the first recording handed to a worker."""
+    """One command, in seconds from the first recording handed to a worker.
+
+    ``by_position_s``: the seconds that each tenth of the recordings took, in the order in which they ended; ``command_cpu_by_position_s``: the
+    processor seconds of the command's own process in each. Both are flat where no step is quadratic.
+    """
 
     converting_s: float
     to_the_end_s: float
     command_peak_bytes: int
     cpu_s: dict[str, float]
+    by_position_s: list[float]
+    command_cpu_by_position_s: list[float]
 
 
 def zarrmill(source: Path, target: Path, home: Path, *, workers: int, expected: int, sampler_of: Any = None) -> Ours:
@@ -170,6 +178,8 @@ def zarrmill(source: Path, target: Path, home: Path, *, workers: int, expected: 
     assert process.stdout is not None
     first = last = None
     peak = ended = 0
+    parts = [expected * tenth // PARTS for tenth in range(1, PARTS + 1)]
+    passed: list[tuple[float, float]] = []
     before: dict[str, float] = {}
     after: dict[str, float] = {}
     if sampler_of is not None:
@@ -180,9 +190,11 @@ def zarrmill(source: Path, target: Path, home: Path, *, workers: int, expected: 
         if event["event"] == "recording_started" and first is None:
             first = now
             before = cpu_seconds(process.pid)
+            passed.append((now, own_cpu_seconds(process.pid)))
         elif event["event"] == "recording_ended":
             last = now
             ended += 1
+            passed += [(now, own_cpu_seconds(process.pid))] * parts.count(ended)
             if ended == expected:
                 after = cpu_seconds(process.pid)
             if event["outcome"] != "done":
@@ -194,7 +206,14 @@ def zarrmill(source: Path, target: Path, home: Path, *, workers: int, expected: 
     with stopped(Home(home)):  # its servers linger for the next command, and write into a home that is to be removed
         pass
     spent = {role: after[role] - before.get(role, 0.0) for role in after}
-    return Ours(last - first, time.monotonic() - first, peak, spent)
+    return Ours(
+        last - first,
+        time.monotonic() - first,
+        peak,
+        spent,
+        [round(b[0] - a[0], 2) for a, b in pairwise(passed)],
+        [round(b[1] - a[1], 2) for a, b in pairwise(passed)],
+    )
 
 
 _ROLES = {
@@ -221,6 +240,12 @@ def cpu_seconds(root_pid: int) -> dict[str, float]:
         ended = times.children_user + times.children_system if own == "children" else 0.0
         spent[own] = spent.get(own, 0.0) + times.user + times.system + ended
     return spent
+
+
+def own_cpu_seconds(pid: int) -> float:
+    """Processor seconds so far of one process alone."""
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
 
 
 def _high_water(pid: int) -> int:
@@ -344,6 +369,10 @@ def main() -> None:
             for role, seconds in sorted(found["zarrmill"][-1]["cpu_s"].items(), key=lambda each: -each[1])
         )
     )
+    last = found["zarrmill"][-1]
+    for what, key in (("wall", "by_position_s"), ("processor, the command alone", "command_cpu_by_position_s")):
+        told = " ".join(f"{1000 * seconds * PARTS / count:.0f}" for seconds in last[key])
+        print(f"ms a recording in each tenth of them, {what}: {told}")
     for what in ("converting", "all"):
         a, b = found["memory"][f"pool_{what}_bytes"], found["memory"][f"zarrmill_{what}_bytes"]
         print(f"{f'memory, {what}':28}{a >> 20:8} MB{b >> 20:7} MB{b / a:8.2f}")

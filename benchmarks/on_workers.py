@@ -7,16 +7,18 @@ a process that knows nothing of the ledger. Called by ``packing.py --real``.
 
 from __future__ import annotations
 
-import subprocess
+import multiprocessing
+import os
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psutil
 from mixes import FLEETS, Task, lower_bound, make, side_by_side_bound
@@ -26,13 +28,13 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from distributed import Client
 from external import External, external_cluster
 from fan_out_bench import Shop
+from real_orders import ORDERS, convert_in_order
 
 from flows.ledger import Capacity
 from infra.database import engine as make_engine
 from infra.host import process_memory
-from tasks.convert.order import AttemptReport
 
-__all__ = ["RealRow", "measure_real"]
+__all__ = ["ORDERS", "RealRow", "measure_real"]
 
 MEMORY_SCALE = 1 / 8
 """A machine of 24 GB plays workers of 30 GiB together."""
@@ -42,12 +44,27 @@ _SAMPLE_S = 0.05
 
 @dataclass(frozen=True)
 class RealRow:
-    """One run. Ratios are makespan over a bound; ``held_at_most`` is the most a worker's children held, over its MEMORY.
+    """One run in one order.
 
-    ``ratio`` rests on the seconds that each recording sleeps; ``own_ratio`` on what its conversion really took, so that it leaves out what
-    starting children and converting costs on this machine.
+    Attributes
+    ----------
+    span_s
+        From the first order handed to the flow, with all workers there and warm, to the last store that is served.
+    ratio, beside
+        ``span_s`` over ``lower_bound`` and ``side_by_side_bound`` of the seconds that each recording sleeps, so with what starting children,
+        converting and publishing cost.
+    own_ratio
+        ``span_s`` over ``lower_bound`` of the seconds that each conversion really took.
+    held_at_most, permitted_at_most
+        The most that a worker's children held in any of ``samples`` looks, and that was permitted there at any instant, over its MEMORY. None
+        in Dask's own order: a worker of Dask's begins the next conversion before the upload from whose beginning the end of the last is known.
+    largest_at
+        When the largest recording's conversion began, as a part of ``span_s``.
+    load
+        Of the machine in the minute before.
     """
 
+    order: str
     workers: str
     mix: str
     tasks: int
@@ -58,37 +75,47 @@ class RealRow:
     beside: float
     own_ratio: float
     held_at_most: float
-    permitted_at_most: float
+    permitted_at_most: float | None
+    largest_at: float
     samples: int
     outcomes: dict[str, int]
     counted: int
+    load: float
 
 
-@dataclass
 class Sampler:
-    """The most that the children of each worker held at once, above their birth, by the kernel's account."""
+    """A process that reads the most that the children of each worker held at once, above their birth, by the kernel's account."""
 
-    processes: dict[str, subprocess.Popen[bytes]]
-    most_bytes: dict[str, int] = field(default_factory=dict)
-    samples: int = 0
-    _left: threading.Event = field(default_factory=threading.Event)
+    def __init__(self, pids: Mapping[str, int]) -> None:
+        fresh = multiprocessing.get_context("spawn")
+        self._told, theirs = fresh.Pipe()
+        self._process = fresh.Process(target=_sample, args=(dict(pids), theirs), daemon=True)
+        self._process.start()
+        self._told.recv()  # it looks
 
-    def run(self) -> None:
-        """Look until told to stop."""
-        servers: dict[str, psutil.Process] = {}
-        while not self._left.wait(_SAMPLE_S):
-            for name, process in self.processes.items():
-                if name not in servers:
-                    found = _fork_server(process.pid)
-                    if found is None:
-                        continue
-                    servers[name] = found
-                self.most_bytes[name] = max(self.most_bytes.get(name, 0), _held_below(servers[name]))
-            self.samples += 1
+    def stop(self) -> tuple[dict[str, int], int]:
+        """Look no more; the most bytes of each worker, and how often was looked."""
+        self._told.send(None)
+        found: tuple[dict[str, int], int] = self._told.recv()
+        self._process.join()
+        return found
 
-    def stop(self) -> None:
-        """Look no more."""
-        self._left.set()
+
+def _sample(pids: dict[str, int], told: Connection) -> None:
+    most: dict[str, int] = {}
+    servers: dict[str, psutil.Process] = {}
+    samples = 0
+    told.send(None)
+    due = time.monotonic()
+    while not told.poll(max(due - time.monotonic(), 0)):
+        due = max(due + _SAMPLE_S, time.monotonic())
+        for name, pid in pids.items():
+            server = servers.get(name) or _fork_server(pid)
+            if server is not None:
+                servers[name] = server
+                most[name] = max(most.get(name, 0), _held_below(server))
+        samples += 1
+    told.send((most, samples))
 
 
 def _fork_server(pid: int) -> psutil.Process | None:
@@ -130,17 +157,34 @@ def _cluster(folder: Path, fleet: Sequence[Capacity]) -> Iterator[External]:
         yield made
 
 
-def _attempts(shop: Shop) -> list[Any]:
-    return [attempt for name in shop.steps for attempt in shop.attempts(name)]
+@dataclass(frozen=True)
+class _Conversion:
+    """One conversion as Postgres keeps it: where, from when to when in seconds since the epoch, and with what."""
+
+    path: str
+    worker: str
+    begun: float
+    ended: float
+    permitted_bytes: int
+    counted: bool
 
 
-def _permitted_at_most(attempts: Sequence[Any], sizes: dict[str, int]) -> float:
-    """The most that was permitted on one worker at any instant, over what it has, by what Postgres keeps of each attempt's conversion."""
+def _conversions(shop: Shop, where: Mapping[UUID, str]) -> list[_Conversion]:
+    found = []
+    for name in shop.steps:
+        for one in shop.attempts(name):
+            ended = one.ended_at.timestamp() - one.stage_seconds.get("upload", 0.0)
+            begun = ended - one.stage_seconds.get("child", 0.0)
+            worker = where.get(one.attempt_id, one.worker)
+            found.append(_Conversion(shop.path(name), worker, begun, ended, one.permitted_bytes, one.counted))
+    return found
+
+
+def _permitted_at_most(conversions: Sequence[_Conversion], sizes: Mapping[str, int]) -> float:
+    """The most that was permitted on one worker at any instant, over what it has."""
     changes: dict[str, list[tuple[float, int]]] = {}
-    for one in attempts:
-        end = one.ended_at.timestamp() - one.stage_seconds.get("upload", 0.0)
-        begun = end - one.stage_seconds.get("child", 0.0)
-        changes.setdefault(one.worker, []).extend([(begun, one.permitted_bytes), (end, -one.permitted_bytes)])
+    for one in conversions:
+        changes.setdefault(one.worker, []).extend([(one.begun, one.permitted_bytes), (one.ended, -one.permitted_bytes)])
     worst = 0.0
     for worker, steps in changes.items():
         now = 0
@@ -150,75 +194,85 @@ def _permitted_at_most(attempts: Sequence[Any], sizes: dict[str, int]) -> float:
     return worst
 
 
-def measure_real(workers: str, mix: str, count: int, seed: int, *, time_scale: float) -> RealRow:
-    """Convert one mix on real workers; how it went."""
+def measure_real(
+    workers: str, mix: str, count: int, seed: int, *, time_scale: float, orders: Sequence[str] = ORDERS
+) -> list[RealRow]:
+    """Convert one mix on real workers, anew in each order on the same ones; how it went."""
     fleet = scaled(FLEETS[workers])
     tasks = [
         Task(int(one.memory_bytes * MEMORY_SCALE), one.seconds * time_scale, one.expected_s * time_scale)
         for one in make(mix, count, seed)
     ]
     with tempfile.TemporaryDirectory() as folder, _cluster(Path(folder), fleet) as external:
-        engine = make_engine(external.database_url)
         client = Client(external.address, set_as_default=False, timeout=60)
         client.wait_for_workers(len(fleet), timeout=240)
         time.sleep(5)  # the fork servers preload
-        shop = Shop.open(engine, Path(folder) / "dataset")
-        names = [f"{number:04}" for number in range(count)]
-        for name, task in zip(names, tasks, strict=True):
-            held = max(task.memory_bytes - _OWN_BYTES, 0)
-            shop.put(name, {"do": "hold", "bytes": held, "seconds": task.seconds})
-        orders: dict[str, dict[str, Any]] = {
-            name: {
-                "permitted_bytes": one.memory_bytes,
-                "projected_bytes": one.memory_bytes,
-                "expected_s": one.expected_s,
-            }
-            for name, one in zip(names, tasks, strict=True)
-        }
-        sampler = Sampler(dict(external.workers))
-        thread = threading.Thread(target=sampler.run, daemon=True)
-        thread.start()
-        run = shop.begin()
-        began = time.monotonic()
-        reports: dict[str, AttemptReport] = shop.convert(client, run, **orders)
-        span = time.monotonic() - began
-        sampler.stop()
-        thread.join()
-        attempts = _attempts(shop)
-        sizes = {f"w{number}": one.memory_bytes for number, one in enumerate(fleet)}
-        by_name = {identity.name: memory_bytes for identity, memory_bytes in _identities(client).items()}
-        shop.end(run)
+        rows = []
+        for order in orders:
+            measured = _measure(order, client, external, tasks, fleet)
+            rows.append(
+                RealRow(
+                    order=order, workers=workers, mix=mix, tasks=count, seed=seed, time_scale=time_scale, **measured
+                )
+            )
         client.close()
-        engine.dispose()
+    return rows
+
+
+def _measure(
+    order: str, client: Client, external: External, tasks: Sequence[Task], fleet: Sequence[Capacity]
+) -> dict[str, Any]:
+    """The figures of one order; see ``RealRow``."""
+    engine = make_engine(external.database_url)
+    shop = Shop.open(engine, external.folder / f"dataset-{order}")
+    by_path: dict[str, Task] = {}
+    for number, task in enumerate(tasks):
+        held = max(task.memory_bytes - _OWN_BYTES, 0)
+        by_path[shop.put(f"{number:04}", {"do": "hold", "bytes": held, "seconds": task.seconds})] = task
+    run = shop.begin()
+    made = []
+    for name in shop.steps:
+        task = by_path[shop.path(name)]
+        permitted = {"permitted_bytes": task.memory_bytes, "projected_bytes": task.memory_bytes}
+        made.append(shop.order(run, name, expected_s=task.expected_s, **permitted))
+    load = os.getloadavg()[0]
+    sampler = Sampler({name: process.pid for name, process in external.workers.items()})
+    with shop.renewed(run):
+        began, begun_at = time.monotonic(), time.time()
+        reports, where = convert_in_order(order, client, shop, run, made)
+        span = time.monotonic() - began
+    most, samples = sampler.stop()
+    conversions = _conversions(shop, where)
+    shop.end(run)
+    engine.dispose()
+    largest = max(by_path, key=lambda path: by_path[path].memory_bytes)
     took = [
-        Task(one.memory_bytes, float(reports[name].stage_seconds.get("child", one.seconds)))
-        for name, one in zip(names, tasks, strict=True)
+        Task(by_path[one.path].memory_bytes, float(one.stage_seconds.get("child", by_path[one.path].seconds)))
+        for one in reports
     ]
+    sizes = {f"w{number}": one.memory_bytes for number, one in enumerate(fleet)}
     outcomes: dict[str, int] = {}
-    for report in reports.values():
+    for report in reports:
         outcomes[report.outcome] = outcomes.get(report.outcome, 0) + 1
-    return RealRow(
-        workers=workers,
-        mix=mix,
-        tasks=count,
-        seed=seed,
-        time_scale=time_scale,
-        span_s=round(span, 2),
-        ratio=span / lower_bound(tasks, fleet),
-        beside=span / side_by_side_bound(tasks, fleet),
-        own_ratio=span / lower_bound(took, fleet),
-        held_at_most=max(sampler.most_bytes[name] / sizes[name] for name in sampler.most_bytes),
-        permitted_at_most=_permitted_at_most(attempts, by_name),
-        samples=sampler.samples,
-        outcomes=outcomes,
-        counted=sum(one.counted for one in attempts),
-    )
+    return {
+        "span_s": round(span, 2),
+        "ratio": span / lower_bound(tasks, fleet),
+        "beside": span / side_by_side_bound(tasks, fleet),
+        "own_ratio": span / lower_bound(took, fleet),
+        "held_at_most": max(most[name] / sizes[name] for name in most),
+        "permitted_at_most": None if order == "dask" else _permitted_at_most(conversions, _sizes(client)),
+        "largest_at": (min(one.begun for one in conversions if one.path == largest) - begun_at) / span,
+        "samples": samples,
+        "outcomes": outcomes,
+        "counted": sum(one.counted for one in conversions),
+        "load": round(load, 2),
+    }
 
 
-def _identities(client: Client) -> dict[Any, int]:
-    """The MEMORY of each worker by its identity."""
+def _sizes(client: Client) -> dict[str, int]:
+    """The MEMORY of each worker by its name in Postgres."""
     from infra.worker_questions import identify
 
     info = client.scheduler_info(n_workers=-1)["workers"]
     found = identify(client, list(info), within_s=60.0)
-    return {identity: int(info[address]["resources"]["MEMORY"]) for address, identity in found.items()}
+    return {identity.name: int(info[address]["resources"]["MEMORY"]) for address, identity in found.items()}

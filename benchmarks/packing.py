@@ -1,7 +1,7 @@
 """How well recordings are packed onto workers, simulated: makespan over a lower bound, and decisions per second.
 
     python benchmarks/packing.py [--json] [--quick]
-    python benchmarks/packing.py --real [--json] [--quick]
+    python benchmarks/packing.py --real [--order ours|fifo|dask] [--json] [--quick]
 
 The policy is that of ``flows.admission``, with what it fetches ahead and what it lets queue. Beside it stand first-fit in order of arrival and
 Dask's own order. What is permitted on each worker is added up in books of the simulation's own after every decision. How to read the table is
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import heapq
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -169,21 +170,34 @@ def decisions_per_second(count: int, workers: int) -> float:
     return count / (time.process_time() - begun)
 
 
-def real(*, as_json: bool, quick: bool) -> None:
-    """Print how real workers of unlike size, whose children really allocate, packed each mix."""
-    from on_workers import measure_real
+def real(*, as_json: bool, quick: bool, order: str | None) -> None:
+    """Print how real workers of unlike size, whose children really allocate, packed each mix, in our order and in two simpler ones."""
+    from on_workers import ORDERS, measure_real
 
+    workers, mix = "3 unlike", "duration independent"
     count, scale, seeds = (40, 0.5, (0,)) if quick else (200, 1.5, (0, 1))
-    rows = [measure_real("3 unlike", "duration independent", count, seed, time_scale=scale) for seed in seeds]
+    orders = ORDERS if order is None else (order,)
+    rows = [row for seed in seeds for row in measure_real(workers, mix, count, seed, time_scale=scale, orders=orders)]
     if as_json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+        told = {**_made_on(), "seeds": len(seeds), "time_scale": scale, "cores": len(os.sched_getaffinity(0))}
+        print(json.dumps({**told, "rows": [asdict(row) for row in rows]}, indent=1))
         return
+    print(
+        f"{'order':5} {'seed':>4} {'tasks':>5} {'span s':>7} {'ratio':>6} {'beside':>6} {'own':>6} {'held':>6} {'permitted':>9} "
+        f"{'largest at':>10} {'samples':>7} {'counted':>7} {'load':>5}  outcomes"
+    )
     for row in rows:
+        permitted = "" if row.permitted_at_most is None else f"{row.permitted_at_most:.3f}"
         print(
-            f"{row.workers} {row.mix} {row.tasks} tasks seed {row.seed}: {row.span_s:.1f} s, {row.ratio:.3f} of the bound, {row.own_ratio:.3f} of the one "
-            f"from what the conversions took; held at most {row.held_at_most:.3f}, permitted at most {row.permitted_at_most:.3f} of a worker "
-            f"({row.samples} samples); {row.outcomes}, {row.counted} counted"
+            f"{row.order:5} {row.seed:4} {row.tasks:5} {row.span_s:7.1f} {row.ratio:6.3f} {row.beside:6.3f} {row.own_ratio:6.3f} "
+            f"{row.held_at_most:6.3f} {permitted:>9} {row.largest_at:10.3f} {row.samples:7} {row.counted:7} "
+            f"{row.load:5.1f}  {row.outcomes}"
         )
+
+
+def _made_on() -> dict[str, str]:
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    return {"commit": commit, "machine": platform.platform()}
 
 
 def main() -> None:
@@ -191,21 +205,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--quick", action="store_true", help="3 seeds of 200 tasks, and fewer decisions")
-    parser.add_argument("--real", action="store_true", help="2 seeds on real workers instead, about 6 minutes")
+    parser.add_argument("--real", action="store_true", help="2 seeds on real workers instead, about 10 minutes")
+    parser.add_argument("--order", choices=("ours", "fifo", "dask"), help="of --real this one alone, about 3 minutes")
     given = parser.parse_args()
     if given.real:
-        real(as_json=given.json, quick=given.quick)
+        real(as_json=given.json, quick=given.quick, order=given.order)
         return
     seeds, sizes = (3, (1000, 5000)) if given.quick else (20, (1000, 5000, 25_000))
     rows = [measure(*case, seeds) for case in cases(quick=given.quick)]
     speeds = {str(count): decisions_per_second(count, 64) for count in sizes}
     if given.json:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
         told = {
-            "commit": commit,
+            **_made_on(),
             "seeds": seeds,
             "expectation_error": EXPECTATION_ERROR,
-            "machine": platform.platform(),
             "decisions_per_cpu_s": speeds,
         }
         print(json.dumps({**told, "rows": [asdict(row) for row in rows]}, indent=1))

@@ -24,7 +24,7 @@ from contract.errors import Refused
 from db import leases, recordings
 from db.leases import Owner
 from db.runs import Run
-from flows.admission import AGE_S, Admission
+from flows.admission import Admission
 from flows.dispatch import Dispatch
 from flows.in_flight import CONVERTED, FETCHED, InFlight
 from flows.ownership import is_gone
@@ -64,7 +64,7 @@ def fan_out(
     owner: Owner | None = None,
     owner_is_gone: Callable[[Owner], bool] = is_gone,
     largest_worker_bytes: int | None = None,
-    age_s: float = AGE_S,
+    admission: Admission | None = None,
     priority: int = DEFAULT_PRIORITY,
     grace_s: float = GRACE_S,
 ) -> Generator[AttemptReport]:
@@ -74,6 +74,8 @@ def fan_out(
     ----------
     should_stop
         None, ``finish`` (nothing new starts, and what runs has ``grace_s``) or ``now`` (what runs is released); asked twice a second.
+    admission
+        What decides which recording starts next, and where; as yet without workers and recordings. Default ``flows.admission``'s own.
     owner
         Who reserves shares of hosts; None reserves none, and the workers are this run's alone.
     priority
@@ -89,14 +91,8 @@ def fan_out(
         A worker runs another version, or is set up wrongly.
     """
     shares = HostShares(owner=owner, owner_is_gone=owner_is_gone, run=run, priority=priority) if owner else None
-    dispatch = Dispatch(
-        client=client,
-        engine=engine,
-        run=run,
-        on_progress=on_progress,
-        shares=shares,
-        admission=Admission(age_s=age_s),
-    )
+    policy = Admission() if admission is None else admission  # without recordings it is falsy
+    dispatch = Dispatch(client=client, engine=engine, run=run, on_progress=on_progress, shares=shares, admission=policy)
     try:
         for order in orders:
             dispatch.add(order)

@@ -172,7 +172,7 @@ class Shop:
         names = {self.path(name): name for name in self.steps}
         made = [self.order(run, name, **orders.get(name, {})) for name in self.steps]
         reports: dict[str, AttemptReport] = {}
-        with self._renewed(run):
+        with self.renewed(run):
             for report in fan_out(
                 client,
                 self.engine,
@@ -190,7 +190,7 @@ class Shop:
         return reports
 
     @contextmanager
-    def _renewed(self, run: Run) -> Iterator[None]:
+    def renewed(self, run: Run) -> Iterator[None]:
         """Keep hold of the dataset beside the work, as a run does, however slow the machine."""
         left = threading.Event()
 
