@@ -2,7 +2,8 @@
 
 Our own is a scheduler and one worker under a nanny, each a process under the dask command, all on 127.0.0.1. The worker is one
 process whatever the number of slots, because it only supervises: each conversion is a child of its own. Both processes end when
-the command does, however it ends: the kernel sends them SIGKILL as soon as a pipe that only the command holds open closes.
+the command does, however it ends: the kernel sends them SIGKILL as soon as a pipe that only the command holds open closes. A nanny
+starts its worker again; a nanny that is killed itself is started again from here.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -57,6 +59,8 @@ _LOG = logging.getLogger("zarrmill.cluster")
 _START_TIMEOUT_S: Final = 60.0
 _ANSWERS_WITHIN_S: Final = 6.0
 _STOP_PATIENCE_S: Final = 3.0
+_LOOK_S: Final = 1.0
+_AGAIN_AT_MOST: Final = 3  # what kills a nanny more often than that will kill the next one too
 _LOG_BYTES: Final = 16 << 20
 _EXTRA_THREADS: Final = 6  # threads for fetching, uploading and the edges of recordings beside those that convert
 
@@ -293,6 +297,7 @@ def _client_of_our_own(
     stack.callback(ours.stop)
     ours.start(_scheduler_command(scheduler_file))
     ours.start(command)
+    ours.look_after(command)
     address = ours.address(scheduler_file)
     return Client(address, set_as_default=False, timeout=_START_TIMEOUT_S)  # type: ignore[no-untyped-call]  # as above
 
@@ -312,6 +317,8 @@ class _Processes:
         self._log = log
         self._environment = dict(environment)
         self._running: list[tuple[subprocess.Popen[bytes], int]] = []
+        self._left = threading.Event()
+        self._looking: list[threading.Thread] = []
         with contextlib.suppress(FileNotFoundError):
             if log.stat().st_size > _LOG_BYTES:
                 os.truncate(log, 0)
@@ -320,6 +327,27 @@ class _Processes:
         """Start one; its output goes to the log."""
         process, lifeline = start_bound(command, self._environment, self._log)
         self._running.append((process, lifeline))
+
+    def look_after(self, command: list[str]) -> None:
+        """Start the last one again whenever a signal kills it, a few times. One that ends by itself, or was asked to, stays ended."""
+        at = len(self._running) - 1
+        thread = threading.Thread(target=self._look_after, args=(command, at), name="zarrmill-own-worker", daemon=True)
+        self._looking.append(thread)
+        thread.start()
+
+    def _look_after(self, command: list[str], at: int) -> None:
+        again = 0
+        while not self._left.wait(_LOOK_S):
+            process, lifeline = self._running[at]
+            code = process.poll()
+            if code is None:
+                continue
+            if code >= 0 or again == _AGAIN_AT_MOST:
+                return
+            again += 1
+            _LOG.warning("our own worker was killed by signal %d; another one is started", -code)
+            self._running[at] = start_bound(command, self._environment, self._log)
+            os.close(lifeline)
 
     def address(self, scheduler_file: Path) -> str:
         """The scheduler's address, once it has written its file."""
@@ -334,6 +362,9 @@ class _Processes:
 
     def stop(self) -> None:
         """Ask each to end, the last started first, and kill what does not."""
+        self._left.set()
+        for thread in self._looking:
+            thread.join()
         for process, lifeline in reversed(self._running):
             process.terminate()
             try:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from command import Zarrmill, finish
 from distributed import Client
@@ -20,9 +21,11 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from scene import AT_LEAST, Innocents
 from small_dataset import write_recording, write_root
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 
-from db import datasets
+from db import datasets, recordings
+from db.datasets import Dataset
+from db.recordings import RecordingHistory
 from flows.prefect_left import dataset_tag
 from infra.database import engine as make_engine
 
@@ -263,6 +266,13 @@ def gated_dataset(folder: Path, gate: Path) -> list[Path]:
     return marks
 
 
+def history_of(c: Connection, dataset: Dataset, name: str) -> RecordingHistory:
+    """What is known of one recording of ``gated_dataset``, by its store."""
+    history = recordings.why(c, dataset=dataset, path=f"sub-{name}/eeg/sub-{name}_task-rest_eeg.zarr")
+    assert history is not None, name
+    return history
+
+
 def test_a_command_that_is_killed_goes_on_where_it_was_and_one_that_finds_no_worker_says_so(
     external: External, client: Client, engine: Engine, prefect_url: str, tmp_path: Path
 ) -> None:
@@ -299,13 +309,64 @@ def test_a_command_that_is_killed_goes_on_where_it_was_and_one_that_finds_no_wor
     gate.touch()
     done = finish(zarrmill.start("convert", dataset, "--json")).summary
     assert (done["stores"], done["pending"], done["failures"]) == (len(NAMES), 0, 0)
-    joined = "FROM attempts a JOIN recordings r ON r.pk = a.recording_pk JOIN datasets d ON d.pk = r.dataset_pk WHERE d.dataset_id = :id"
-    assert count(f"SELECT count(*) {joined} AND a.outcome = 'done'") == len(NAMES)
-    assert count(f"SELECT count(*) {joined} AND a.counted") == 0
+    served = tmp_path / "served"
     with engine.begin() as c:
-        known = datasets.find(c, dataset_id="xx000066", target=str(tmp_path / "served"))
-    assert known is not None
+        known = datasets.find(c, dataset_id="xx000066", target=str(served))
+        assert known is not None
+        histories = {name: history_of(c, known, name) for name in NAMES}
+    for name, history in histories.items():
+        assert (history.state.due, history.state.attempts) == ("none", 0), name
+        assert not any(attempt.counted for attempt in history.attempts), (name, history.attempts)
+        *before, last = [attempt.outcome for attempt in history.attempts]
+        assert last == "done", (name, history.attempts)
+        assert set(before) <= {"released", "expired"}, (name, history.attempts)
+    stores = {path.parent for path in served.rglob("*.zarr/zarr.json")}
+    assert sorted(store.name.split("_")[0] for store in stores) == [f"sub-{name}" for name in sorted(NAMES)]
     tags = FlowRunFilter(tags=FlowRunFilterTags(all_=[dataset_tag(known)]))
     with temporary_settings({PREFECT_API_URL: prefect_url}), get_client(sync_client=True) as prefect:
         states = sorted(str(run.state_name) for run in prefect.read_flow_runs(flow_run_filter=tags))
     assert states == ["Completed", "Completed", "Crashed"]
+
+
+def own_worker(command_pid: int) -> dict[int, psutil.Process]:
+    """The nanny of a command's own worker and what it started as the worker, by pid."""
+    below = psutil.Process(command_pid).children(recursive=True)
+    nannies = [one for one in below if "dask worker" in " ".join(one.cmdline()) and one.parent().pid == command_pid]
+    (nanny,) = nannies
+    family = [nanny, *nanny.children()]
+    return {one.pid: one for one in family}
+
+
+def test_a_command_whose_own_worker_is_killed_with_its_nanny_starts_another_one(
+    external: External, engine: Engine, prefect_url: str, tmp_path: Path
+) -> None:
+    dataset, gate = tmp_path / "xx000067", tmp_path / "gate"
+    marks = gated_dataset(dataset, gate)
+    settings = {
+        "ZARRMILL_DATABASE_URL": external.database_url,
+        "PREFECT_API_URL": prefect_url,
+        "PYTHONPATH": f"{ROOT}:{SUPPORT}:{FORMAT}",
+    }
+    zarrmill = Zarrmill(external.folder / "own-home", tmp_path, settings)
+    process = zarrmill.start("convert", dataset, "--json", "--workers", "6")
+    try:
+        wait_until(lambda: sum(mark.exists() for mark in marks) >= AT_LEAST or process.poll() is not None, 240)
+        before = own_worker(process.pid)
+        assert len(before) > 1, "a nanny and its worker"
+        for one in before.values():
+            one.kill()
+        gate.touch()
+        wait_until(lambda: not any(one.is_running() for one in before.values()), 60)
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
+    done = finish(process).summary
+    assert (done["stores"], done["pending"], done["failures"]) == (len(NAMES), 0, 0)
+    with engine.begin() as c:
+        known = datasets.find(c, dataset_id="xx000067", target=str(tmp_path / "served"))
+        assert known is not None
+        attempts = [attempt for name in NAMES for attempt in history_of(c, known, name).attempts]
+    assert not any(attempt.counted for attempt in attempts)
+    assert [attempt.outcome for attempt in attempts].count("done") == len(NAMES)
+    assert len({attempt.worker for attempt in attempts}) == 2, "the one that was killed, and the one after it"
