@@ -10,6 +10,7 @@ import numpy as np
 from tasks.convert.edf_samples import edf_samples
 from tasks.convert.samples import TableSamples
 from tasks.convert.seams import glimpsed_recording, opened_by_mne, without_samples
+from tasks.convert.set_samples import set_in_place
 from tasks.convert.tables import table_samples
 from tasks.convert.windowed import opened
 from tasks.convert.windows import Windows, of_mne, window_samples
@@ -29,7 +30,7 @@ __all__ = ["imported"]
 def imported(given: EngineInput, part: Part) -> Iterator[tuple[Any, Samples]]:
     """A biosigIO recording of ``part``, the samples of whose channels are not in it, and those samples.
 
-    What biosigIO reads whole it reads here: EEGLAB, and a file that only a tolerant reader takes.
+    What biosigIO reads whole it reads here: a compressed file, and one that only a tolerant reader takes.
 
     Raises
     ------
@@ -45,6 +46,10 @@ def imported(given: EngineInput, part: Part) -> Iterator[tuple[Any, Samples]]:
         yield _whole(given, part)
     elif given.is_edf:
         yield _edf(given, part)
+    elif given.source_format == "eeglab":
+        with set_in_place():
+            recording, samples = _whole(given, part)
+        yield recording, samples
     else:
         source = opened_by_mne(str(part.path))
         try:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EdfSeen",
     "GroupSeams",
+    "eeglab_reading",
     "glimpsed_recording",
     "opened_by_mne",
     "passing_through",
@@ -142,6 +143,15 @@ def without_samples() -> Iterator[EdfSeen]:
 
     with _rebound((edf, "pyedflib", _Instead(pyedflib, EdfReader=Glimpse))):
         yield seen
+
+
+@contextmanager
+def eeglab_reading(*, loaded: Callable[..., Any], samples: Callable[..., NDArray[Any]]) -> Iterator[None]:
+    """While this lasts, biosigIO's EEGLAB importer in this process reads a .set by ``loaded`` instead of ``loadmat``, a .fdt by ``samples`` instead of ``fromfile``."""
+    from biosigio.importers import eeglab
+
+    with _rebound((eeglab, "loadmat", loaded), (eeglab, "np", _Instead(np, fromfile=samples))):
+        yield
 
 
 def opened_by_mne(path: str) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_files import edf_bytes, fif
+from small_files import edf_bytes, eeglab, fif
 
 RATE_HZ, CHANNELS, SHORT_S, TIMES = 500, 64, 60, 8
 
@@ -25,7 +25,7 @@ def data_bytes(field):
     return next(int(l.split()[1]) * 1024 for l in open("/proc/self/status") if l.startswith(field))
 def convert(source, folder):
     folder.mkdir()
-    one = load()[name]
+    one = load()[name.split()[0]]
     header = one.header(source)
     events = pd.DataFrame({"onset": [], "duration": [], "description": []})
     write_store(EngineInput(target=source, source_format=one.source_format, route=one.route(header), header=header,
@@ -55,6 +55,8 @@ def written(folder: Path, name: str, seconds: int) -> Path:
         labels = [f"E{i}" for i in range(CHANNELS)]
         path.write_bytes(edf_bytes(labels, per_record=[RATE_HZ] * CHANNELS, n_records=seconds, data=data))
         return path
+    if name.startswith("eeglab"):
+        return eeglab(folder / "x.set", data, RATE_HZ, fdt=name == "eeglab fdt", compressed=False)
     return fif(folder / "x_meg.fif", data * 1e-15, RATE_HZ)
 
 
@@ -62,6 +64,8 @@ KINDS: dict[str, Callable[[int], int]] = {
     # what one channel takes in double precision beside its copies, and the block of channels, which is bounded
     "edf": lambda samples: 60 * samples + 24 * 2**20,
     "fif": lambda samples: 60 * samples + 56 * 2**20,
+    "eeglab": lambda samples: 60 * samples + 56 * 2**20,
+    "eeglab fdt": lambda samples: 60 * samples + 56 * 2**20,
 }
 
 

@@ -92,6 +92,43 @@ def a_fif(folder: Path, kind: str) -> Path:
     return path
 
 
+def a_set(folder: Path, dtype: str, *, channels: int = 3, nested: bool = True, **more: Any) -> Path:
+    """An uncompressed .set whose samples MATLAB keeps in ``dtype``, among fields that nobody looks at."""
+    from scipy.io import savemat
+
+    samples = (noise(channels, 8000, 0.3) % 3000).astype(dtype)
+    fields = {
+        "setname": "x",
+        "icaact": samples * 2,
+        "nbchan": float(channels),
+        "trials": 1.0,
+        "pnts": 8000.0,
+        "srate": 400.0,
+    }
+    chanlocs = np.array([(f"E{i + 1}",) for i in range(channels)], dtype=[("labels", object)])
+    events = np.array([(5.0, "go")] * 900, dtype=[("latency", object), ("type", object)])
+    fields |= {
+        "times": np.arange(80_000.0),
+        "data": samples,
+        "chanlocs": chanlocs,
+        "event": events,
+        "urevent": np.ones((9, 9000)),
+    }
+    savemat(folder / "x.set", {"EEG": fields} if nested else fields, **more)
+    return folder / "x.set"
+
+
+def a_v73_with_fdt(folder: Path, _recordings: Path) -> Path:
+    import h5py
+
+    path = eeglab_v73(folder / "x.set", noise(3, 8000, 0.3), 400.0)
+    with h5py.File(path, "r+") as file:
+        file["EEG"]["data"][...].astype("<f4").tofile(folder / "x.fdt")
+        del file["EEG"]["data"]
+        file["EEG"]["data"] = np.array([[ord(letter)] for letter in "old name.fdt"], np.uint16)
+    return path
+
+
 def a_renamed_vhdr(folder: Path, _recordings: Path) -> Path:
     path = brainvision(folder, "x", noise(3, 8000, 0.3) % 3000, 400.0, data_file="y.eeg")
     assert not (folder / "y.eeg").exists()
@@ -114,6 +151,15 @@ WRITTEN: dict[str, Written] = {
     "brainvision real": lambda _, recordings: recordings / "brainvision/test_CA_208.vhdr",
     "eeglab": lambda folder, _: eeglab(folder / "x.set", noise(3, 8000, 0.3), 400.0),
     "eeglab fdt": lambda folder, _: eeglab(folder / "x.set", noise(3, 8000, 0.3), 400.0, fdt=True),
+    "eeglab fdt flat": lambda folder, _: eeglab(
+        folder / "x.set", noise(1, 8000, 0.3), 400.0, fdt=True, nested=False, compressed=False
+    ),
+    "eeglab fdt 7.3": a_v73_with_fdt,
+    "eeglab single": lambda folder, _: a_set(folder, "f4"),
+    "eeglab double": lambda folder, _: a_set(folder, "f8", channels=5),
+    "eeglab int16": lambda folder, _: a_set(folder, "i2", channels=1),
+    "eeglab flat": lambda folder, _: a_set(folder, "f4", nested=False),
+    "eeglab flat compressed": lambda folder, _: a_set(folder, "f8", nested=False, do_compression=True),
     "eeglab 7.3": lambda folder, _: eeglab_v73(folder / "x.set", noise(3, 8000, 0.3), 400.0),
     "eeglab real": lambda _, recordings: recordings / "eeglab/test_raw.set",
     "fif": lambda folder, _: fif(folder / "x_meg.fif", noise(4, 8000, 1e-12), 400.0),

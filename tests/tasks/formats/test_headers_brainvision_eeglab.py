@@ -14,6 +14,7 @@ from small_files import brainvision, eeglab, eeglab_v73, tones
 from contract.codes import FailureCode
 from contract.errors import RecordingFailed
 from tasks.formats import load
+from tasks.formats.protocol import Route
 
 
 class TestBrainVision:
@@ -88,6 +89,7 @@ class TestEeglab:
         path = eeglab(tmp_path / "x.set", tones(4, 500, 250.0), 250.0, compressed=compressed, nested=nested, fdt=fdt)
         header = load()["eeglab"].header(path)
         assert (header.n_channels, header.n_samples, header.rate_hz) == (4, 500, 250.0)
+        assert load()["eeglab"].route(header) is (Route.IN_MEMORY if compressed and not fdt else Route.STREAMED)
 
     def test_a_matlab_73_header_is_read(self, tmp_path: Path) -> None:
         header = load()["eeglab"].header(eeglab_v73(tmp_path / "x.set", tones(4, 500, 250.0), 250.0))

@@ -19,15 +19,15 @@ HOUR = Header(n_channels=64, n_samples=3_600_000, rate_hz=1000.0, rates_hz=(1000
 
 
 TEN_MINUTES = Header(n_channels=64, n_samples=600_000, rate_hz=1000.0, rates_hz=(1000.0,))
-DOUBLE = Header(n_channels=64, n_samples=600_000, rate_hz=1000.0, rates_hz=(1000.0,), sample_bytes=8)
 
 # Peak above the birth of a preloaded child, in MB, measured with biosigIO 1.2.13: anonymous memory when streamed.
 MEASURED = [
     ("edf", TEN_MINUTES, Route.STREAMED, 29),
     ("brainvision", TEN_MINUTES, Route.STREAMED, 50),
     ("fif", TEN_MINUTES, Route.STREAMED, 36),
-    ("eeglab", TEN_MINUTES, Route.IN_MEMORY, 240),
-    ("eeglab", DOUBLE, Route.IN_MEMORY, 382),
+    ("eeglab", TEN_MINUTES, Route.STREAMED, 49),
+    ("eeglab", replace(TEN_MINUTES, whole=True), Route.IN_MEMORY, 240),
+    ("eeglab", replace(TEN_MINUTES, whole=True, sample_bytes=8), Route.IN_MEMORY, 382),
 ]
 
 
