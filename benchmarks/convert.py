@@ -2,8 +2,7 @@
 
 Each of ``memory`` (biosigIO's ``Recording.from_file(...).to_zarr``), ``streaming`` (biosigIO's ``stream_to_zarr``) and ``zarrmill``
 (the whole conversion of a child: header, store, attributes, gate, digests) converts the same file in a process of its own that has imported
-everything. ``floor`` is what nothing that writes this store can do without: the file's samples read once and calibrated (pyEDFlib's or MNE's
-arithmetic in numpy), resampled, then biosigIO's own quantising and envelopes, and zarr's encoding and writing, each on arrays that are there.
+everything. ``floor`` is what nothing that writes this store can do without (``floor.py``).
 
 Processor time is user and system time of the process; ``peak`` its greatest resident size, ``anonymous`` that of its anonymous memory, both
 above what it had after its imports, ``scratch`` what its scratch folder held at most beside the store. Nanoseconds are of processor time, per
@@ -30,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import small
+from floor import floor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
@@ -254,7 +254,7 @@ def _one(order: dict[str, str]) -> None:
     import tasks.convert.preload
 
     assert tasks.convert.preload.PRELOADED
-    way = {"memory": in_memory, "streaming": streaming, "zarrmill": zarrmill, "floor": floor}[order["way"]]
+    way = {"memory": in_memory, "streaming": streaming, "zarrmill": zarrmill, "floor": least}[order["way"]]
     print("ready", flush=True)
     sys.stdin.readline()
     Path("/proc/self/clear_refs").write_bytes(b"5")
@@ -313,83 +313,9 @@ def zarrmill(folder: Path, path: Path, kind: str) -> dict[str, float]:
     return dict(convert(order_for(recording), scratch).stage_seconds)
 
 
-def floor(folder: Path, path: Path, kind: str) -> dict[str, float]:
-    """Processor seconds of each part, on arrays that are there."""
-    import zarr
-    from biosigio.exporters.zarr import _build_minmax_pyramid, _chunk_shard_time, _quantize_int16_channel
-    from scipy.signal import firwin, resample_poly
-    from zarr.codecs import BloscCodec
-
-    parts: dict[str, float] = {}
-    began = time.process_time()
-
-    def part(name: str) -> None:
-        nonlocal began
-        parts[name] = time.process_time() - began
-        began = time.process_time()
-
-    source = _calibrated(path, kind)
-    part("read")
-    ratio = RATE_HZ // SERVED_HZ
-    window = firwin(20 * ratio + 1, 1.0 / ratio, window=("kaiser", 5.0))
-    served = resample_poly(source, 1, ratio, axis=1, window=window)
-    part("resample")
-    codes = np.empty(served.shape, np.int16)
-    for number, row in enumerate(served):
-        codes[number] = _quantize_int16_channel(row)[0]
-    part("quantise")
-    levels = _build_minmax_pyramid(codes, 4, 512, 12)
-    part("envelopes")
-    chunk, shard = _chunk_shard_time(codes.shape[1], SERVED_HZ, 4.0, 300.0)
-    with zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1}):
-        root = zarr.create_group(str(folder / "work" / "x.zarr"), overwrite=True)
-        packed = [BloscCodec(cname="zstd", clevel=5)]
-        shape, rows = codes.shape, codes.shape[0]
-        root.create_array(
-            "0", shape=shape, chunks=(rows, chunk), shards=(rows, shard), dtype="int16", compressors=packed
-        )[:] = codes
-        for number, level in enumerate(levels, start=1):
-            chunks = (2, rows, min(level.shape[2], 1024))
-            root.create_array(str(number), shape=level.shape, chunks=chunks, dtype="int16", compressors=packed)[:] = (
-                level
-            )
-    part("write")
-    return parts
-
-
-def _calibrated(path: Path, kind: str) -> np.ndarray:
-    """Channels x samples in double precision, by the cheapest way that numpy has."""
-    if kind == "edf":
-        head = path.read_bytes()[:256]
-        channels, records = int(head[252:256]), int(head[236:244])
-        table = np.fromfile(path, "<i2", offset=256 * (channels + 1)).reshape(records, channels, RATE_HZ)
-        samples = np.empty((channels, records * RATE_HZ))
-        for number, row in enumerate(samples):
-            np.add(table[:, number].reshape(-1), 0.0, out=row)
-        samples *= 0.1
-        return samples
-    if kind == "brainvision":
-        text = path.read_text()
-        channels = int(text.split("NumberOfChannels=")[1].split()[0])
-        return _turned(np.fromfile(path.with_suffix(".eeg"), "<i2").reshape(-1, channels), 1e-7)
-    if kind == "fif":
-        import mne
-
-        return mne.io.read_raw_fif(path, preload=True, verbose="ERROR")._data
-    from scipy.io import loadmat
-
-    if kind.endswith("fdt"):
-        channels = int(loadmat(path)["EEG"]["nbchan"][0, 0][0, 0])
-        return _turned(np.fromfile(path.with_suffix(".fdt"), "<f4").reshape(-1, channels), 1.0)
-    return loadmat(path)["EEG"]["data"][0, 0].astype(np.float64, order="C")
-
-
-def _turned(table: np.ndarray, cal: float) -> np.ndarray:
-    """The columns of a table as rows, in tiles that fit the cache."""
-    samples = np.empty(table.shape[::-1])
-    for start in range(0, len(table), 2048):
-        np.multiply(table[start : start + 2048].T, cal, out=samples[:, start : start + 2048])
-    return samples
+def least(folder: Path, path: Path, kind: str) -> dict[str, float]:
+    """Processor seconds of each part of the floor."""
+    return floor(folder / "work" / "x.zarr", path, kind, RATE_HZ, SERVED_HZ)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from tasks.convert.nodes import AnotherRelease, Zarr
 from tasks.convert.resampling import resample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from fractions import Fraction
 
     from numpy.typing import NDArray
