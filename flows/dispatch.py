@@ -252,7 +252,7 @@ class Dispatch:
         try:
             change = self.fleet.refresh()
         except OSError as error:
-            _LOG.warning("the Dask scheduler does not answer: %s", error or type(error).__name__)
+            _LOG.warning("the Dask scheduler does not answer: %s", str(error) or type(error).__name__)
             return []
         self._fleet_is_known = True
         lost: list[InFlight] = []
