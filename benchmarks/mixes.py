@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from flows.ledger import Capacity
+from flows.ledger import Capacity, places_ahead
 
 __all__ = ["FLEETS", "GIB", "MIXES", "Task", "dask_order", "first_fit", "lower_bound", "make", "side_by_side_bound"]
 
@@ -26,8 +26,8 @@ class Task:
 
 
 def capacity(gib: float, slots: int) -> Capacity:
-    """A worker as the product makes them: half as many are fetched ahead as are converted."""
-    return Capacity(memory_bytes=int(gib * GIB), scratch_bytes=1 << 60, slots=slots, ahead=max(slots // 2, 1))
+    """A worker as the product makes them."""
+    return Capacity(memory_bytes=int(gib * GIB), scratch_bytes=1 << 60, slots=slots, ahead=places_ahead(slots))
 
 
 FLEETS = {

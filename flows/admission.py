@@ -355,16 +355,18 @@ class Admission:
         return request if is_here and self._workers[worker].may_line_up(request) else None
 
     def _fetch_ahead(self, open_: _Open) -> Iterator[Placement]:
-        """Fetch what would start on a busy worker if the oldest of its conversions ended now; not when little waits."""
+        """Fetch what would start on a busy worker if one of the oldest of its conversions ended now, one for each of these."""
         for name in sorted(self._stirred):
             ledger = self._workers[name]
             slots = max(ledger.usable_slots, 0)
+            there = list(ledger.ahead())
             for comes_free in ledger.held_by_conversions()[: ledger.capacity.ahead]:
                 if len(ledger.ahead()) >= ledger.capacity.ahead or not len(self._unfetched):
                     break
                 free = ledger.usable_memory_bytes + comes_free
                 most = most_beside(free, slots, open_.filler_bytes, open_.smallest_bytes)
-                if any(request.memory_bytes <= most for request in ledger.ahead()):
+                if (one := next((request for request in there if request.memory_bytes <= most), None)) is not None:
+                    there.remove(one)  # it fills this gap, and the next conversion to end leaves another
                     continue
                 request = self._unfetched.first(most, partial(_ahead_to, ledger, most))
                 if request is not None:

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.ledger import Capacity
+from flows.ledger import Capacity, places_ahead
 from infra.cluster import WorkerIdentity
 from infra.host import host_key, process_is_gone
 from infra.worker_questions import ANSWER_S, answers, ask_identity, identity_told
@@ -216,6 +216,6 @@ def _capacity(worker: Mapping[str, Any], scratch_in_memory: bool) -> Capacity:
         memory_bytes=int(resources["MEMORY"]),
         scratch_bytes=int(resources.get("SCRATCH", 0)),
         slots=slots,
-        ahead=max(slots // 2, 1),
+        ahead=places_ahead(slots),
         scratch_in_memory=scratch_in_memory,
     )

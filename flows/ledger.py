@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-__all__ = ["Capacity", "Ledger", "OverCommitError", "Request"]
+__all__ = ["Capacity", "Ledger", "OverCommitError", "Request", "places_ahead"]
 
 
 class OverCommitError(RuntimeError):
@@ -56,6 +56,14 @@ class Capacity:
     slots: int
     ahead: int = 0
     scratch_in_memory: bool = False
+
+
+def places_ahead(slots: int) -> int:
+    """How many recordings a worker of so many slots fetches ahead: half as many, but one for each of one or two.
+
+    With one for two slots, a line of 50 ms kept two cores waiting: its files were never there when the second slot came free.
+    """
+    return max(slots // 2, min(slots, 2))
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flows.admission import Admission
-from flows.ledger import Capacity, Request
+from flows.ledger import Capacity, Request, places_ahead
 
 
 def remote(key: object, memory: int, scratch: int = 1) -> Request:
@@ -71,3 +71,33 @@ def test_what_is_fetched_ahead_is_named_when_its_worker_shrinks_for_good() -> No
     admission.release("y")
     assert admission.stranded() == []
     assert len(admission) == 0
+
+
+def test_one_is_fetched_for_each_conversion_that_will_end() -> None:
+    admission = Admission()
+    admission.set_worker("w", Capacity(memory_bytes=100, scratch_bytes=100, slots=2, ahead=places_ahead(2)))
+    for key in range(5):
+        admission.add(remote(key, 40))
+    assert [(one.request.key, one.ahead) for one in admission.place(0)] == [
+        (0, False),
+        (1, False),
+        (2, True),
+        (3, True),
+    ]
+    admission.fetched(2)
+    admission.release(0)
+    assert [(one.request.key, one.ahead) for one in admission.place(1)] == [(2, False), (4, True)]
+
+
+def test_what_fits_one_gap_leaves_the_next_gap_to_another() -> None:
+    admission = Admission()
+    admission.set_worker("w", Capacity(memory_bytes=100, scratch_bytes=100, slots=2, ahead=2))
+    for key, memory in (("large", 80), ("small", 20), ("next", 70), ("tiny", 10)):
+        admission.add(remote(key, memory))
+    # the first of them to end leaves 80 and is filled by the next large one; the second leaves 20, for which it is too large
+    placed = {one.request.key: one.ahead for one in admission.place(0)}
+    assert placed == {"large": False, "small": False, "next": True, "tiny": True}
+
+
+def test_how_many_are_fetched_ahead() -> None:
+    assert [places_ahead(slots) for slots in (1, 2, 3, 4, 8)] == [1, 2, 2, 2, 4]
