@@ -62,7 +62,7 @@ _STOP_PATIENCE_S: Final = 3.0
 _LOOK_S: Final = 1.0
 _AGAIN_AT_MOST: Final = 3  # what kills a nanny more often than that will kill the next one too
 _LOG_BYTES: Final = 16 << 20
-_EXTRA_THREADS: Final = 6  # threads for fetching, uploading and the edges of recordings beside those that convert
+_EXTRA_THREADS: Final = 12  # threads for fetching, uploading and the edges of recordings beside those that convert
 
 _CHILD_VARIABLES: Final = {
     # pyarrow's allocator would start a thread in the fork server, and its own pool reserves a gigabyte of VmData.

@@ -164,11 +164,11 @@ class Settings(RunningSettings, ServingSettings):
         examples=["a-session-token"],
     )
     s3_concurrency: int = Field(
-        default=8,
+        default=16,
         ge=1,
         le=64,
-        description="Requests to an S3 service that one process has under way at once.",
-        examples=["8"],
+        description="Requests to an S3 service that one process has under way at once, half of them with more than a mebibyte.",
+        examples=["16"],
     )
     s3_tries: int = Field(
         default=8,

@@ -264,7 +264,7 @@ class Bucket:
         checked = await asyncio.to_thread(upload.checked)
         if checked.is_large:
             return await put_large(self.connection, self._named(key), checked, before)
-        async with self.connection.bodies:
+        async with self.connection.holding(checked.size_bytes):
             data = await asyncio.to_thread(checked.whole)
             arguments = {**self._named(key), **checked.headers(), "Body": data, "ContentMD5": md5_of(data)}
             answered = await self.connection.request("put_object", f"PUT {key}", arguments, before=before)

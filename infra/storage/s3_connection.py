@@ -29,6 +29,7 @@ _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 10.0
 _REQUEST_S = 25.0  # a worker that is paused may write for less than the 30 s that its lease keeps in hand
 _CONNECT_S = 5.0
+_SMALL_BYTES = 1 << 20
 _READ_S = 15.0
 
 _random = SystemRandom()
@@ -108,8 +109,16 @@ class S3Connection:
             skip_instance_cache=True,
         )
         self._room = asyncio.Semaphore(how.concurrency)
-        self.bodies = asyncio.Semaphore(how.concurrency)
-        """Held by whoever has the bytes of a file in memory to send them."""
+        self._bodies = asyncio.Semaphore(how.concurrency)
+        self._large_bodies = asyncio.Semaphore(max(how.concurrency // 2, 1))
+
+    def holding(self, size_bytes: int | None) -> asyncio.Semaphore:
+        """What whoever holds so many bytes of a file in memory, to send or to keep them, must hold; None: it is not known.
+
+        Small ones wait for the far end of the line and not for its width, so that more of them may be under way.
+        """
+        is_large = size_bytes is None or size_bytes > _SMALL_BYTES
+        return self._large_bodies if is_large else self._bodies
 
     def run(self, work: Callable[[], Awaitable[Any]]) -> Any:
         """The result of a coroutine that uses ``request``; called from outside the client's own thread."""

@@ -91,7 +91,7 @@ class Download:
 
     async def _range(self, named: dict[str, Any], piece: Piece, start: int) -> tuple[int, str] | None:
         """Size and etag of the whole object, one range of which was written; None when it is not there at the first."""
-        async with self.connection.bodies:
+        async with self.connection.holding(piece.size_bytes):
             answered = await self._get(named, piece.key, start)
             if answered is None:
                 return None

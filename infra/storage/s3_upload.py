@@ -146,7 +146,7 @@ async def _put_parts(
     connection: S3Connection, upload: dict[str, Any], checked: CheckedUpload, before: Callable[[], None] | None
 ) -> list[dict[str, Any]]:
     async def one(number: int) -> dict[str, Any]:
-        async with connection.bodies:
+        async with connection.holding(PART_BYTES):
             data = await asyncio.to_thread(checked.part, number)
             arguments = {**upload, "PartNumber": number, "Body": data, "ContentMD5": md5_of(data)}
             what = f"PUT {upload['Key']} part {number}"
