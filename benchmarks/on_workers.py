@@ -55,9 +55,9 @@ class RealRow:
         converting and publishing cost.
     own_ratio
         ``span_s`` over ``lower_bound`` of the seconds that each conversion really took.
-    held_at_most, permitted_at_most
-        The most that a worker's children held in any of ``samples`` looks, and that was permitted there at any instant, over its MEMORY. None
-        in Dask's own order: a worker of Dask's begins the next conversion before the upload from whose beginning the end of the last is known.
+    held_at_most
+        The most that a worker's children held in any of ``samples`` looks, over its MEMORY. What was permitted is not reckoned here: Postgres
+        knows when the upload of a store began, which is later than its memory was given back.
     largest_at
         When the largest recording's conversion began, as a part of ``span_s``.
     load
@@ -75,7 +75,6 @@ class RealRow:
     beside: float
     own_ratio: float
     held_at_most: float
-    permitted_at_most: float | None
     largest_at: float
     samples: int
     outcomes: dict[str, int]
@@ -159,13 +158,12 @@ def _cluster(folder: Path, fleet: Sequence[Capacity]) -> Iterator[External]:
 
 @dataclass(frozen=True)
 class _Conversion:
-    """One conversion as Postgres keeps it: where, from when to when in seconds since the epoch, and with what."""
+    """One conversion as Postgres keeps it: where, from when to when in seconds since the epoch."""
 
     path: str
     worker: str
     begun: float
     ended: float
-    permitted_bytes: int
     counted: bool
 
 
@@ -176,22 +174,8 @@ def _conversions(shop: Shop, where: Mapping[UUID, str]) -> list[_Conversion]:
             ended = one.ended_at.timestamp() - one.stage_seconds.get("upload", 0.0)
             begun = ended - one.stage_seconds.get("child", 0.0)
             worker = where.get(one.attempt_id, one.worker)
-            found.append(_Conversion(shop.path(name), worker, begun, ended, one.permitted_bytes, one.counted))
+            found.append(_Conversion(shop.path(name), worker, begun, ended, one.counted))
     return found
-
-
-def _permitted_at_most(conversions: Sequence[_Conversion], sizes: Mapping[str, int]) -> float:
-    """The most that was permitted on one worker at any instant, over what it has."""
-    changes: dict[str, list[tuple[float, int]]] = {}
-    for one in conversions:
-        changes.setdefault(one.worker, []).extend([(one.begun, one.permitted_bytes), (one.ended, -one.permitted_bytes)])
-    worst = 0.0
-    for worker, steps in changes.items():
-        now = 0
-        for _at, change in sorted(steps):
-            now += change
-            worst = max(worst, now / sizes[worker])
-    return worst
 
 
 def measure_real(
@@ -260,19 +244,9 @@ def _measure(
         "beside": span / side_by_side_bound(tasks, fleet),
         "own_ratio": span / lower_bound(took, fleet),
         "held_at_most": max(most[name] / sizes[name] for name in most),
-        "permitted_at_most": None if order == "dask" else _permitted_at_most(conversions, _sizes(client)),
         "largest_at": (min(one.begun for one in conversions if one.path == largest) - begun_at) / span,
         "samples": samples,
         "outcomes": outcomes,
         "counted": sum(one.counted for one in conversions),
         "load": round(load, 2),
     }
-
-
-def _sizes(client: Client) -> dict[str, int]:
-    """The MEMORY of each worker by its name in Postgres."""
-    from infra.worker_questions import identify
-
-    info = client.scheduler_info(n_workers=-1)["workers"]
-    found = identify(client, list(info), within_s=60.0)
-    return {identity.name: int(info[address]["resources"]["MEMORY"]) for address, identity in found.items()}

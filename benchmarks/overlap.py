@@ -5,8 +5,8 @@ that is another: each request waits 50 ms, and all bodies of one direction share
 
 ``full`` is the time from the start of the first conversion until the last recording that waited has begun. ``busy`` is, in that time, the processor time of
 the workers and their children over what they could have had: cores x wall less the processor time of the endpoint and the proxy, which are on the
-same machine here. On a machine that does other things ``of ours`` says more: the same over what all of zarrmill had and what nobody used,
-``idle`` being the share of all cores' time in which nothing ran at all.
+same machine here. ``all of zarrmill`` counts the command and the scheduler too, whose share grows as conversions become cheaper; ``idle`` is the share of all cores'
+time in which nothing ran at all. On a machine that does other things ``of ours`` says more: what workers and children used of what all of zarrmill had and nobody used.
 
 Nothing may wait for the network while it holds memory for a conversion. ``held in fetch`` are recordings for which memory was reserved before their files
 had come. What is reserved is read twenty times a second in the ledger in Postgres: ``held beyond`` are the samples in which more conversions held

@@ -183,14 +183,13 @@ def real(*, as_json: bool, quick: bool, order: str | None) -> None:
         print(json.dumps({**told, "rows": [asdict(row) for row in rows]}, indent=1))
         return
     print(
-        f"{'order':5} {'seed':>4} {'tasks':>5} {'span s':>7} {'ratio':>6} {'beside':>6} {'own':>6} {'held':>6} {'permitted':>9} "
+        f"{'order':5} {'seed':>4} {'tasks':>5} {'span s':>7} {'ratio':>6} {'beside':>6} {'own':>6} {'held':>6} "
         f"{'largest at':>10} {'samples':>7} {'counted':>7} {'load':>5}  outcomes"
     )
     for row in rows:
-        permitted = "" if row.permitted_at_most is None else f"{row.permitted_at_most:.3f}"
         print(
             f"{row.order:5} {row.seed:4} {row.tasks:5} {row.span_s:7.1f} {row.ratio:6.3f} {row.beside:6.3f} {row.own_ratio:6.3f} "
-            f"{row.held_at_most:6.3f} {permitted:>9} {row.largest_at:10.3f} {row.samples:7} {row.counted:7} "
+            f"{row.held_at_most:6.3f} {row.largest_at:10.3f} {row.samples:7} {row.counted:7} "
             f"{row.load:5.1f}  {row.outcomes}"
         )
 

@@ -61,7 +61,7 @@ class Capacity:
 def places_ahead(slots: int) -> int:
     """How many recordings a worker of so many slots fetches ahead: half as many, but one for each of one or two.
 
-    With one for two slots, a line of 50 ms kept two cores waiting: its files were never there when the second slot came free.
+    With one for two slots, the files for the second of two conversions that end are not there when its slot comes free.
     """
     return max(slots // 2, min(slots, 2))
 
