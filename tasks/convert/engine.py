@@ -24,20 +24,13 @@ if TYPE_CHECKING:
     from tasks.convert.documents import Documents
     from tasks.convert.pieces import EngineInput, Piece, WrittenGroup
 
-__all__ = ["write_chunks", "write_store"]
+__all__ = ["write_chunks"]
 
 _log = logging.getLogger("zarrmill.convert")
 
 _ONE_AT_A_TIME = threading.Lock()
 """Two conversions of one EDF in one process: its library refuses the second reader, and gives the first junk from then on
 (99.99 % of the samples of a store that looked right). Threads would win a tenth; processes are what runs side by side."""
-
-
-def write_store(given: EngineInput, store: Path) -> tuple[WrittenGroup, ...]:
-    """Convert ``given`` into a new store with biosigIO's own attributes and true rates; what ``write_chunks`` does, completed."""
-    documents, written = write_chunks(given, store)
-    documents.write(store)
-    return written
 
 
 def write_chunks(given: EngineInput, store: Path) -> tuple[Documents, tuple[WrittenGroup, ...]]:

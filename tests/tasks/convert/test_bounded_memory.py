@@ -17,7 +17,7 @@ CONVERT = """
 import sys
 from pathlib import Path
 import pandas as pd
-from tasks.convert.engine import write_store
+from tasks.convert.engine import write_chunks
 from tasks.convert.pieces import EngineInput
 from tasks.formats import load
 name, source, scratch = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
@@ -28,8 +28,9 @@ def convert(source, folder):
     one = load()[name.split()[0]]
     header = one.header(source)
     events = pd.DataFrame({"onset": [], "duration": [], "description": []})
-    write_store(EngineInput(target=source, source_format=one.source_format, route=one.route(header), header=header,
+    documents, _written = write_chunks(EngineInput(target=source, source_format=one.source_format, route=one.route(header), header=header,
         modality="eeg", channels=None, events=events, scratch=folder), folder / "x.zarr")
+    documents.write(folder / "x.zarr")
 import threading, time
 peak, done = [0], threading.Event()
 def watch():

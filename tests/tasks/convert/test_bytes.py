@@ -16,8 +16,8 @@ from biosigio.bids import apply_channels_tsv
 from ctf_files import continuous_ctf
 from format_samples import bdf_bytes
 from small_files import brainvision, edf_bytes, eeglab, eeglab_v73, fif, mefd
+from written_store import write_engine_store
 
-from tasks.convert.engine import write_store
 from tasks.convert.pieces import EngineInput, Rates
 from tasks.formats import load
 from tasks.formats.protocol import Header, RecordingFormat, Route
@@ -229,7 +229,7 @@ def test_every_object_is_biosigios_own(name: str, tmp_path: Path, recordings: Pa
             scratch=tmp_path / way,
             held_bytes=held_bytes,
         )
-        write_store(given, tmp_path / f"{way}.zarr")
+        write_engine_store(given, tmp_path / f"{way}.zarr")
         assert sorted(p.name for p in given.scratch.iterdir()) == []
         ours = objects(tmp_path / f"{way}.zarr")
         expected = {_renamed(key, wanted, ours): content for key, content in wanted.items()}

@@ -15,8 +15,8 @@ from conversion import Bench, recording_at, with_sidecars
 from open_store import served
 from reference_signal import disagreements, expected, read_edf
 from small_files import edf_bytes
+from written_store import write_engine_store
 
-from tasks.convert.engine import write_store
 from tasks.convert.order import ConvertedStore
 from tasks.convert.pieces import EngineInput, WrittenGroup
 from tasks.formats.edf_header import read_header
@@ -136,7 +136,7 @@ def test_both_routes_give_the_same_store(mixed: Mixed, tmp_path: Path) -> None:
     for route in Route:
         scratch = tmp_path / route.value
         scratch.mkdir()
-        written = write_store(given(mixed.source, header, route, scratch), tmp_path / f"{route.value}.zarr")
+        written = write_engine_store(given(mixed.source, header, route, scratch), tmp_path / f"{route.value}.zarr")
         assert [group.name for group in written] == list(GROUPS)
         stores[route] = tmp_path / f"{route.value}.zarr"
     for name in GROUPS:
@@ -164,7 +164,7 @@ def test_mixed_rates_that_only_the_engine_finds_are_groups_as_well(tmp_path: Pat
     source.write_bytes(edf_bytes(per_record=[200, 25]))
     scratch.mkdir()
     blind = Header(n_channels=2, n_samples=800, rate_hz=200.0, rates_hz=(200.0,))
-    written = write_store(given(source, blind, route, scratch), tmp_path / "x.zarr")
+    written = write_engine_store(given(source, blind, route, scratch), tmp_path / "x.zarr")
     assert written == (
         WrittenGroup(name="eeg_200hz", rows=(0,), losses=written[0].losses),
         WrittenGroup(name="eeg_25hz", rows=(1,), losses=written[1].losses),

@@ -14,10 +14,10 @@ from conversion import Bench, recording_at, with_sidecars
 from open_store import served
 from scipy.io import savemat
 from small_files import brainvision, edf_bytes, eeglab, tones
+from written_store import write_engine_store
 
 from contract.codes import FailureCode
 from contract.errors import RecordingFailed
-from tasks.convert.engine import write_store
 from tasks.convert.pieces import EngineInput
 from tasks.convert.verdict import VerdictKind, classify
 from tasks.formats import load
@@ -88,7 +88,7 @@ def test_one_file_is_never_read_twice_at_once_in_a_process(tmp_path: Path) -> No
             scratch=scratch,
         )
         store = tmp_path / f"{number}.zarr"
-        (group,) = write_store(given, store)
+        (group,) = write_engine_store(given, store)
         return np.asarray(zarr.open_array(store / group.name / "0", mode="r")[:])
 
     with ThreadPoolExecutor(4) as pool:
